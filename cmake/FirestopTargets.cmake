@@ -1,0 +1,68 @@
+# How every target of the project is made: warnings, hardening, sanitizers, and the guest's static twin.
+find_package(PkgConfig REQUIRED)
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(firestop_options INTERFACE)
+target_compile_options(firestop_options INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wundef -Werror
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # -Wno-restrict: false alarms of g++ 12 (GCC bug 105651)
+target_compile_definitions(firestop_options INTERFACE _GLIBCXX_ASSERTIONS)
+target_include_directories(firestop_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+
+add_library(firestop_host_options INTERFACE)
+target_link_libraries(firestop_host_options INTERFACE firestop_options)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(FIRESTOP_SANITIZE STREQUAL "address")
+  target_compile_options(firestop_host_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(firestop_host_options INTERFACE -fsanitize=address,undefined)
+elseif(FIRESTOP_SANITIZE STREQUAL "thread")
+  target_compile_options(firestop_host_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(firestop_host_options INTERFACE -fsanitize=thread)
+elseif(NOT FIRESTOP_FUZZ)
+  target_compile_options(firestop_host_options INTERFACE
+    -fstack-protector-strong -fcf-protection $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>)
+  target_link_options(firestop_host_options INTERFACE -pie -Wl,-z,relro,-z,now)
+endif()
+if(FIRESTOP_FUZZ)
+  target_compile_options(firestop_host_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
+  target_link_options(firestop_host_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# The guest's parts: static, no exceptions, no RTTI, small; never instrumented.
+add_library(firestop_guest_options INTERFACE)
+target_link_libraries(firestop_guest_options INTERFACE firestop_options)
+target_compile_options(firestop_guest_options INTERFACE
+  -Os -fno-exceptions -fno-rtti -ffunction-sections -fdata-sections -fstack-protector-strong -fno-pie)
+target_compile_definitions(firestop_guest_options INTERFACE FIRESTOP_GUEST=1)
+target_link_options(firestop_guest_options INTERFACE -static -no-pie -Wl,--gc-sections -s)
+
+# firestop_library(NAME SOURCES a.cc ... [PUBLIC libs] [PRIVATE libs] [GUEST_SOURCES a.cc ...])
+# Makes firestop_NAME; with GUEST_SOURCES also firestop_NAME_guest from those files.
+function(firestop_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC;PRIVATE;GUEST_SOURCES;GUEST_LIBS" ${ARGN})
+  add_library(firestop_${name} STATIC ${A_SOURCES})
+  target_link_libraries(firestop_${name} PUBLIC firestop_host_options ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+  if(A_GUEST_SOURCES)
+    add_library(firestop_${name}_guest STATIC ${A_GUEST_SOURCES})
+    target_link_libraries(firestop_${name}_guest PUBLIC firestop_guest_options ${A_GUEST_LIBS})
+  endif()
+endfunction()
+
+# firestop_test(NAME SOURCES ... LIBS ...): a unit test binary, its cases found by CTest, label "unit".
+function(firestop_test name)
+  if(NOT FIRESTOP_TESTS OR FIRESTOP_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name}_test ${A_SOURCES})
+  target_link_libraries(${name}_test PRIVATE firestop_host_options ${A_LIBS} GTest::gmock_main)
+  target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+  target_compile_definitions(${name}_test PRIVATE FIRESTOP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()

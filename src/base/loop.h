@@ -1,0 +1,41 @@
+// A single-threaded event loop over libuv: descriptors, timers, signals. Callbacks run on the thread
+// that calls run(); a watch lives until its handle is destroyed.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace firestop {
+
+class Loop {
+ public:
+  class Watch {  // destroying it ends the callbacks, also from inside one
+   public:
+    virtual ~Watch() = default;
+  };
+  using Handle = std::unique_ptr<Watch>;
+
+  enum Events : int { kReadable = 1, kWritable = 2, kHangup = 4 };
+
+  Loop();
+  ~Loop();  // every handle must be gone before
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // `callback` gets the events that are ready; errors show as readable or hangup.
+  Handle watch(int fd, int events, std::function<void(int)> callback);
+  // Once after `delay`, or every `delay`.
+  Handle once(std::chrono::milliseconds delay, std::function<void()> callback);
+  Handle every(std::chrono::milliseconds delay, std::function<void()> callback);
+  Handle on_signal(int signal, std::function<void()> callback);
+
+  void run();   // until stop() or nothing is left to wait for
+  void stop();  // run() returns after the current callback
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace firestop

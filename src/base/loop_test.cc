@@ -1,0 +1,56 @@
+#include "base/loop.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace firestop {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Loop, TimersFireInOrder) {
+  Loop loop;
+  std::string order;
+  auto b = loop.once(milliseconds(20), [&] { order += 'b'; loop.stop(); });
+  auto a = loop.once(milliseconds(1), [&] { order += 'a'; });
+  loop.run();
+  EXPECT_EQ(order, "ab");
+}
+
+TEST(Loop, ReportsReadableAndHangup) {
+  Loop loop;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  std::string seen;
+  Loop::Handle watch = loop.watch(ends[0], Loop::kReadable, [&](int) {
+    char c;
+    const auto n = ::read(ends[0], &c, 1);
+    if (n == 1) {
+      seen += c;
+      ::close(ends[1]);
+    } else {
+      seen += '.';
+      loop.stop();
+    }
+  });
+  loop.run();
+  EXPECT_EQ(seen, "x.");
+  watch.reset();
+  ::close(ends[0]);
+}
+
+TEST(Loop, AWatchMayDestroyItself) {
+  Loop loop;
+  int calls = 0;
+  Loop::Handle tick;
+  tick = loop.every(milliseconds(1), [&] {
+    ++calls;
+    tick.reset();
+  });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace firestop
