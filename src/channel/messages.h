@@ -1,0 +1,143 @@
+// What host and guest say to each other in control frames, as types. JSON members have the names of the
+// fields; unknown members are ignored by the guest and refused by the host. Bytes that need not be UTF-8
+// (arguments, environment, paths) travel as base64.
+//
+//   guest: ready            once, when PID 1 is up; a snapshot template is taken here
+//   host:  start            the whole configuration; nothing ran before
+//   guest: started          mounts, accounts and container are prepared
+//   host:  exec             at most one at a time per id
+//   guest: exited           after all of its output was sent
+//   host:  signal, resize   for a running exec
+//   host:  export           after the last exec: every process of the container is gone first
+//   guest: exported         after the data streams' ends
+//   host:  shutdown         the guest syncs and powers off
+//   guest: failed           at any time: the guest cannot go on, and why
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace firestop::channel {
+
+inline constexpr int kProtocolVersion = 1;
+
+// Streams. exec 0 uses 1 (stdin, to the guest), 2 (stdout), 3 (stderr; unused with a terminal).
+inline constexpr uint16_t kStdin = 1, kStdout = 2, kStderr = 3;
+inline constexpr uint16_t kOutputsStream = 8;      // the pax archive of outputs
+inline constexpr uint16_t kFirstBundleStream = 16;  // one per repository, in the order of Start::repositories
+
+struct Ready {
+  int version = kProtocolVersion;
+  std::string kernel;  // uname -r
+};
+
+struct Account {
+  std::string name;
+  uint32_t uid = 1000, gid = 1000;
+  std::vector<uint32_t> groups;  // supplementary
+};
+struct Group {
+  std::string name;
+  uint32_t gid = 0;
+};
+struct RepositoryMount {
+  std::string path;    // relative to /workspace
+  std::string serial;  // of the disk with its image
+  std::string commit;  // base commit
+};
+struct ReadOnlyMount {
+  std::string path;
+  std::string serial;
+};
+struct OutputDirectory {
+  std::string path;  // relative to /workspace
+  uint64_t max_bytes = 0;
+};
+
+struct Start {
+  std::string seed;            // 64 random bytes, raw
+  int64_t time_ns = 0;         // wall clock, nanoseconds since 1970
+  std::string hostname;        // in the container
+  std::string entries_serial;  // image with the plain entries; "" means none
+  std::vector<RepositoryMount> repositories;
+  std::vector<ReadOnlyMount> mounts;
+  std::vector<OutputDirectory> outputs;
+  std::vector<Account> accounts;
+  std::vector<Group> groups;
+  std::string run_as;                     // one of the accounts
+  std::vector<std::string> environment;   // "NAME=value", as declared
+  std::vector<std::string> capabilities;  // granted: "shell", ...
+  std::string seccomp;                    // the container's filter: raw struct sock_filter[]
+  uint64_t memory_max = 0;                // of the container's cgroup, bytes
+  uint32_t processes_max = 0;
+  uint32_t open_files_max = 0;
+  double cpus = 0;
+  bool test_root = false;  // only for the project's own attack tests: see docs/threat-model.md
+};
+
+struct Started {
+  struct Step {
+    std::string name;
+    int64_t us = 0;
+  };
+  std::vector<Step> steps;
+};
+
+struct Exec {
+  int id = 0;
+  std::vector<std::string> argv;
+  bool terminal = false;
+  std::string term;  // TERM
+  uint16_t rows = 24, columns = 80;
+};
+struct Signal {
+  int id = 0;
+  int signal = 0;
+};
+struct Resize {
+  int id = 0;
+  uint16_t rows = 0, columns = 0;
+};
+struct Exited {
+  int id = 0;
+  int status = 0;           // wait(2) status of the command
+  bool out_of_memory = false;  // the command itself was killed for want of memory
+  uint32_t oom_kills = 0;      // in the container, in all
+  uint32_t left_behind = 0;    // processes that were still there and were killed
+  std::string cannot_start;    // not empty: the command could not be executed, and why
+};
+struct Export {
+  bool repositories = true;
+  bool outputs = true;
+};
+struct Exported {
+  struct Repository {
+    std::string path;
+    bool changed = false;      // false: its stream is empty
+    bool uncommitted = false;  // the tip is a commit that the export made
+    std::string error;         // why it could not be exported
+  };
+  std::vector<Repository> repositories;
+  uint32_t output_files = 0;
+  std::string outputs_error;
+};
+struct Shutdown {};
+struct Failed {
+  std::string step, message;
+};
+
+using FromGuest = std::variant<Ready, Started, Exited, Exported, Failed>;
+using FromHost = std::variant<Start, Exec, Signal, Resize, Export, Shutdown>;
+
+std::string encode(const FromGuest& message);  // JSON, at most kMaxPayload bytes
+std::string encode(const FromHost& message);
+// Errors: "channel.bad_message".
+Result<FromGuest> decode_from_guest(std::string_view json);
+Result<FromHost> decode_from_host(std::string_view json);
+
+}  // namespace firestop::channel
