@@ -18,7 +18,9 @@ std::string_view line_at(std::string_view text, size_t line) {
   return text;
 }
 
-bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
 
 // The line as separate characters, safe to print; a tab becomes one space so that the caret fits.
 std::vector<std::string> printable_characters(std::string_view line) {

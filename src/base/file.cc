@@ -28,7 +28,8 @@ Result<void> remove_below(int dir_fd, const std::string& path) {
   }
   for (const auto& name : names) {
     if (::unlinkat(dirfd(dir.get()), name.c_str(), 0) == 0 || errno == ENOENT) continue;
-    if (errno != EISDIR && errno != EPERM) return fail_errno("file.remove", "cannot remove " + path + "/" + name);
+    if (errno != EISDIR && errno != EPERM)
+      return fail_errno("file.remove", "cannot remove " + path + "/" + name);
     const auto open_sub = [&] {
       return ::openat(dirfd(dir.get()), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     };
@@ -93,7 +94,8 @@ Result<void> write_file_atomic(const std::string& path, std::string_view data, m
     if (::fchmod(fd.get(), mode) != 0) return fail_errno("file.write", "cannot set the mode of " + temporary);
     TRY(write_all(fd.get(), data));
     if (::fsync(fd.get()) != 0) return fail_errno("file.write", "cannot sync " + temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return fail_errno("file.write", "cannot replace " + path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      return fail_errno("file.write", "cannot replace " + path);
     return {};
   };
   auto done = step();
@@ -125,7 +127,8 @@ Result<void> remove_tree(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return fail_errno("file.remove", "cannot open " + path);
   TRY(remove_below(fd, path));
-  if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return fail_errno("file.remove", "cannot remove " + path);
+  if (::rmdir(path.c_str()) != 0 && errno != ENOENT)
+    return fail_errno("file.remove", "cannot remove " + path);
   return {};
 }
 
@@ -158,6 +161,8 @@ Result<void> copy_sparse(const std::string& from, const std::string& to, mode_t 
   return {};
 }
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
 
 }  // namespace firestop

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 namespace firestop {
 namespace {
 
 // libuv frees a handle only after its close callback, so the handle outlives the Watch that owns it;
 // `alive` turns false at once, which is what ends the callbacks.
+void start_poll(uv_poll_t* handle, int events);
+
 template <typename UvHandle, typename Callback>
 class UvWatch final : public Loop::Watch {
  public:
@@ -19,7 +22,9 @@ class UvWatch final : public Loop::Watch {
     bool alive = true;
   };
 
-  explicit UvWatch(Callback callback) : body_(new Body{{}, std::move(callback)}) { body_->handle.data = body_; }
+  explicit UvWatch(Callback callback) : body_(new Body{{}, std::move(callback)}) {
+    body_->handle.data = body_;
+  }
   UvWatch(const UvWatch&) = delete;
   UvWatch& operator=(const UvWatch&) = delete;
   ~UvWatch() override {
@@ -28,6 +33,9 @@ class UvWatch final : public Loop::Watch {
              [](uv_handle_t* handle) { delete static_cast<Body*>(handle->data); });
   }
   UvHandle* handle() { return &body_->handle; }
+  void set_events(int events) override {
+    if constexpr (std::is_same_v<UvHandle, uv_poll_t>) start_poll(handle(), events);
+  }
 
   static Body* body_of(UvHandle* handle) { return static_cast<Body*>(handle->data); }
 
@@ -43,13 +51,29 @@ void must(int rc) {
   if (rc != 0) std::abort();
 }
 
+void start_poll(uv_poll_t* poll, int events) {
+  const int wanted = ((events & Loop::kReadable) ? UV_READABLE : 0) |
+                     ((events & Loop::kWritable) ? UV_WRITABLE : 0) | UV_DISCONNECT;
+  must(uv_poll_start(poll, wanted, [](uv_poll_t* handle, int status, int ready) {
+    auto* body = PollWatch::body_of(handle);
+    int out = 0;
+    if (status < 0) out |= Loop::kReadable | Loop::kHangup;
+    if (ready & UV_READABLE) out |= Loop::kReadable;
+    if (ready & UV_WRITABLE) out |= Loop::kWritable;
+    if (ready & UV_DISCONNECT) out |= Loop::kHangup;
+    if (body->alive) body->callback(out);
+  }));
+}
+
 }  // namespace
 
 struct Loop::State {
   uv_loop_t loop;
 };
 
-Loop::Loop() : state_(std::make_unique<State>()) { must(uv_loop_init(&state_->loop)); }
+Loop::Loop() : state_(std::make_unique<State>()) {
+  must(uv_loop_init(&state_->loop));
+}
 
 Loop::~Loop() {
   uv_run(&state_->loop, UV_RUN_NOWAIT);  // lets close callbacks run
@@ -59,17 +83,7 @@ Loop::~Loop() {
 Loop::Handle Loop::watch(int fd, int events, std::function<void(int)> callback) {
   auto watch = std::make_unique<PollWatch>(std::move(callback));
   must(uv_poll_init(&state_->loop, watch->handle(), fd));
-  const int wanted = ((events & kReadable) ? UV_READABLE : 0) | ((events & kWritable) ? UV_WRITABLE : 0) |
-                     UV_DISCONNECT;
-  must(uv_poll_start(watch->handle(), wanted, [](uv_poll_t* handle, int status, int ready) {
-    auto* body = PollWatch::body_of(handle);
-    int out = 0;
-    if (status < 0) out |= kReadable | kHangup;
-    if (ready & UV_READABLE) out |= kReadable;
-    if (ready & UV_WRITABLE) out |= kWritable;
-    if (ready & UV_DISCONNECT) out |= kHangup;
-    if (body->alive) body->callback(out);
-  }));
+  start_poll(watch->handle(), events);
   return watch;
 }
 
@@ -78,9 +92,12 @@ Loop::Handle Loop::once(std::chrono::milliseconds delay, std::function<void()> c
   must(uv_timer_init(&state_->loop, watch->handle()));
   uv_update_time(&state_->loop);
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, delay.count()));
-  must(uv_timer_start(watch->handle(), [](uv_timer_t* t) {
-    if (auto* body = TimerWatch::body_of(t); body->alive) body->callback();
-  }, ms, 0));
+  must(uv_timer_start(
+      watch->handle(),
+      [](uv_timer_t* t) {
+        if (auto* body = TimerWatch::body_of(t); body->alive) body->callback();
+      },
+      ms, 0));
   return watch;
 }
 
@@ -89,22 +106,32 @@ Loop::Handle Loop::every(std::chrono::milliseconds delay, std::function<void()> 
   must(uv_timer_init(&state_->loop, watch->handle()));
   uv_update_time(&state_->loop);
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(1, delay.count()));
-  must(uv_timer_start(watch->handle(), [](uv_timer_t* t) {
-    if (auto* body = TimerWatch::body_of(t); body->alive) body->callback();
-  }, ms, ms));
+  must(uv_timer_start(
+      watch->handle(),
+      [](uv_timer_t* t) {
+        if (auto* body = TimerWatch::body_of(t); body->alive) body->callback();
+      },
+      ms, ms));
   return watch;
 }
 
 Loop::Handle Loop::on_signal(int signal, std::function<void()> callback) {
   auto watch = std::make_unique<SignalWatch>(std::move(callback));
   must(uv_signal_init(&state_->loop, watch->handle()));
-  must(uv_signal_start(watch->handle(), [](uv_signal_t* s, int) {
-    if (auto* body = SignalWatch::body_of(s); body->alive) body->callback();
-  }, signal));
+  must(uv_signal_start(
+      watch->handle(),
+      [](uv_signal_t* s, int) {
+        if (auto* body = SignalWatch::body_of(s); body->alive) body->callback();
+      },
+      signal));
   return watch;
 }
 
-void Loop::run() { uv_run(&state_->loop, UV_RUN_DEFAULT); }
-void Loop::stop() { uv_stop(&state_->loop); }
+void Loop::run() {
+  uv_run(&state_->loop, UV_RUN_DEFAULT);
+}
+void Loop::stop() {
+  uv_stop(&state_->loop);
+}
 
 }  // namespace firestop

@@ -13,6 +13,7 @@ class Loop {
   class Watch {  // destroying it ends the callbacks, also from inside one
    public:
     virtual ~Watch() = default;
+    virtual void set_events(int events) = 0;  // of a descriptor's watch; others ignore it
   };
   using Handle = std::unique_ptr<Watch>;
 
@@ -23,7 +24,8 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // `callback` gets the events that are ready; errors show as readable or hangup.
+  // `callback` gets the events that are ready; errors show as readable or hangup. One watch a descriptor;
+  // it becomes non-blocking (libuv does that), so never hand in an inherited stdin, stdout or stderr.
   Handle watch(int fd, int events, std::function<void(int)> callback);
   // Once after `delay`, or every `delay`.
   Handle once(std::chrono::milliseconds delay, std::function<void()> callback);

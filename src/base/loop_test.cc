@@ -11,7 +11,10 @@ using std::chrono::milliseconds;
 TEST(Loop, TimersFireInOrder) {
   Loop loop;
   std::string order;
-  auto b = loop.once(milliseconds(20), [&] { order += 'b'; loop.stop(); });
+  auto b = loop.once(milliseconds(20), [&] {
+    order += 'b';
+    loop.stop();
+  });
   auto a = loop.once(milliseconds(1), [&] { order += 'a'; });
   loop.run();
   EXPECT_EQ(order, "ab");
@@ -38,6 +41,23 @@ TEST(Loop, ReportsReadableAndHangup) {
   EXPECT_EQ(seen, "x.");
   watch.reset();
   ::close(ends[0]);
+}
+
+TEST(Loop, EventsOfAWatchCanBeChanged) {
+  Loop loop;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  int writable = 0;
+  Loop::Handle watch = loop.watch(ends[1], 0, [&](int events) {
+    writable += (events & Loop::kWritable) != 0;
+    loop.stop();
+  });
+  auto later = loop.once(milliseconds(1), [&] { watch->set_events(Loop::kWritable); });
+  loop.run();
+  EXPECT_EQ(writable, 1);
+  watch.reset();
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(Loop, AWatchMayDestroyItself) {

@@ -67,7 +67,8 @@ std::string parent_path(std::string_view path) {
 namespace {
 
 std::string xdg(const char* variable, const char* below_home) {
-  if (const char* value = std::getenv(variable); value && value[0] == '/') return join_path(value, "firestop");
+  if (const char* value = std::getenv(variable); value && value[0] == '/')
+    return join_path(value, "firestop");
   const char* home = std::getenv("HOME");
   if (!home || home[0] != '/') {
     const passwd* account = ::getpwuid(::geteuid());
@@ -78,9 +79,15 @@ std::string xdg(const char* variable, const char* below_home) {
 
 }  // namespace
 
-std::string state_directory() { return xdg("XDG_STATE_HOME", ".local/state"); }
-std::string cache_directory() { return xdg("XDG_CACHE_HOME", ".cache"); }
-std::string config_directory() { return xdg("XDG_CONFIG_HOME", ".config"); }
+std::string state_directory() {
+  return xdg("XDG_STATE_HOME", ".local/state");
+}
+std::string cache_directory() {
+  return xdg("XDG_CACHE_HOME", ".cache");
+}
+std::string config_directory() {
+  return xdg("XDG_CONFIG_HOME", ".config");
+}
 #endif
 
 }  // namespace firestop

@@ -13,11 +13,12 @@ TEST(RelativePath, TheNormalFormIsAccepted) {
 
 TEST(RelativePath, EveryOtherFormIsRefused) {
   for (const std::string& path :
-       {std::string(""), std::string("/"), std::string("/a"), std::string("."), std::string(".."),
-        std::string("./a"), std::string("a/."), std::string("a/.."), std::string("a/../b"), std::string("a//b"),
-        std::string("a/"), std::string("~"), std::string("~/a"), std::string("a\\b"), std::string("C:"),
-        std::string("c:/a"), std::string("a\0b", 3), std::string("a\nb"), std::string("a\x7f"),
-        std::string(256, 'a'), std::string(5000, 'a')})
+       {std::string(""),        std::string("/"),    std::string("/a"),    std::string("."),
+        std::string(".."),      std::string("./a"),  std::string("a/."),   std::string("a/.."),
+        std::string("a/../b"),  std::string("a//b"), std::string("a/"),    std::string("~"),
+        std::string("~/a"),     std::string("a\\b"), std::string("C:"),    std::string("c:/a"),
+        std::string("a\0b", 3), std::string("a\nb"), std::string("a\x7f"), std::string(256, 'a'),
+        std::string(5000, 'a')})
     EXPECT_NE(why_not_relative_path(path), "") << path;
 }
 

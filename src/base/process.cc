@@ -103,7 +103,8 @@ Result<void> pump(pid_t pid, int in, int out, int err, const RunOptions& options
       if (r > 0) result.out.append(buffer.data(), static_cast<size_t>(r));
       if (result.out.size() > options.output_limit) {
         ::kill(pid, SIGKILL);
-        return fail("process.output_limit", "printed more than " + std::to_string(options.output_limit) + " bytes");
+        return fail("process.output_limit",
+                    "printed more than " + std::to_string(options.output_limit) + " bytes");
       }
     }
     if (fds[2].revents) {
@@ -150,7 +151,8 @@ std::string find_program(const std::string& name) {
 Result<Child> spawn(const Command& command) {
   const std::string program = find_program(command.argv.at(0));
   if (program.empty())
-    return fail("process.not_found", command.argv[0] + ": not found in PATH", "install it, or run: firestop doctor");
+    return fail("process.not_found", command.argv[0] + ": not found in PATH",
+                "install it, or run: firestop doctor");
   const auto argv = pointers(command.argv);
   const auto env = command.env ? pointers(*command.env) : std::vector<char*>();
   auto moves = command.descriptors;
@@ -162,7 +164,8 @@ Result<Child> spawn(const Command& command) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("process.start", "cannot fork");
   if (pid == 0)
-    become(command, program.c_str(), argv.data(), command.env ? env.data() : environ, moves, report[1], parent);
+    become(command, program.c_str(), argv.data(), command.env ? env.data() : environ, moves, report[1],
+           parent);
   report_write.reset();
   int number = 0;
   ssize_t n;
@@ -179,7 +182,9 @@ Result<Child> spawn(const Command& command) {
   return child;
 }
 
-int RunResult::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int RunResult::exit_code() const {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 Result<RunResult> run(Command command, const RunOptions& options) {
   int in[2], out[2], err[2];
@@ -202,17 +207,21 @@ Result<RunResult> run(Command command, const RunOptions& options) {
 }
 
 Result<std::string> run_checked(Command command, const RunOptions& options) {
-  const std::string name = command.argv.size() > 1 ? command.argv[0] + " " + command.argv[1] : command.argv[0];
+  const std::string name =
+      command.argv.size() > 1 ? command.argv[0] + " " + command.argv[1] : command.argv[0];
   TRY_ASSIGN(RunResult result, run(std::move(command), options));
   if (result.ok()) return std::move(result.out);
-  std::string tail = result.err.size() > 2000 ? "..." + result.err.substr(result.err.size() - 2000) : result.err;
+  std::string tail =
+      result.err.size() > 2000 ? "..." + result.err.substr(result.err.size() - 2000) : result.err;
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
-  return fail("process.failed", name + ": " + describe_status(result.status) + (tail.empty() ? "" : ": " + tail));
+  return fail("process.failed",
+              name + ": " + describe_status(result.status) + (tail.empty() ? "" : ": " + tail));
 }
 
 std::string describe_status(int status) {
   if (WIFSIGNALED(status))
-    return "killed by signal " + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) + ")";
+    return "killed by signal " + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) +
+           ")";
   return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 

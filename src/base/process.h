@@ -17,12 +17,12 @@
 namespace firestop {
 
 struct Command {
-  std::vector<std::string> argv;                   // argv[0] is looked up in PATH unless it has a slash
-  std::optional<std::vector<std::string>> env;     // "NAME=value"; nullopt inherits ours
-  std::string directory;                           // working directory; empty keeps ours
-  std::vector<std::pair<int, int>> descriptors;    // {ours, number in the child}; 0, 1, 2 default to /dev/null
-  bool new_process_group = true;                   // so that a terminal's Ctrl-C reaches only us
-  int (*before_exec)(void* context) = nullptr;     // in the child, async-signal-safe; non-zero aborts (errno)
+  std::vector<std::string> argv;                 // argv[0] is looked up in PATH unless it has a slash
+  std::optional<std::vector<std::string>> env;   // "NAME=value"; nullopt inherits ours
+  std::string directory;                         // working directory; empty keeps ours
+  std::vector<std::pair<int, int>> descriptors;  // {ours, number in the child}; 0, 1, 2 default to /dev/null
+  bool new_process_group = true;                 // so that a terminal's Ctrl-C reaches only us
+  int (*before_exec)(void* context) = nullptr;   // in the child, async-signal-safe; non-zero aborts (errno)
   void* before_exec_context = nullptr;
 };
 
@@ -48,9 +48,9 @@ struct RunResult {
 };
 
 struct RunOptions {
-  std::string input;                                  // for stdin
-  uint64_t output_limit = 64u << 20;                  // more is an error ("process.output_limit")
-  std::chrono::milliseconds timeout{600000};          // then it is killed ("process.timeout")
+  std::string input;                          // for stdin
+  uint64_t output_limit = 64u << 20;          // more is an error ("process.output_limit")
+  std::chrono::milliseconds timeout{600000};  // then it is killed ("process.timeout")
 };
 
 // Runs to the end, collecting stdout and stderr (so `descriptors` must not name 0, 1 or 2).

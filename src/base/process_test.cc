@@ -20,7 +20,8 @@ TEST(Run, NamesWhatCannotBeStarted) {
 }
 
 TEST(Run, StopsAtItsLimits) {
-  EXPECT_EQ(run({.argv = {"sleep", "60"}}, {.timeout = std::chrono::milliseconds(50)}).error().code, "process.timeout");
+  EXPECT_EQ(run({.argv = {"sleep", "60"}}, {.timeout = std::chrono::milliseconds(50)}).error().code,
+            "process.timeout");
   EXPECT_EQ(run({.argv = {"yes"}}, {.output_limit = 1000}).error().code, "process.output_limit");
 }
 

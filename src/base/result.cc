@@ -5,7 +5,9 @@
 
 namespace firestop {
 
-std::string Error::to_string() const { return hint.empty() ? message : message + "\n  " + hint; }
+std::string Error::to_string() const {
+  return hint.empty() ? message : message + "\n  " + hint;
+}
 
 Unexpected fail(std::string_view code, std::string message, std::string hint) {
   return Unexpected(Error{std::string(code), std::move(message), std::move(hint), 0});

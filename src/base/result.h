@@ -44,10 +44,10 @@ using Unexpected = tl::unexpected<Error>;
 #define FS_CONCAT_(a, b) a##b
 #define FS_CONCAT(a, b) FS_CONCAT_(a, b)
 
-#define TRY(expr)                                                                        \
-  do {                                                                                   \
-    if (auto fs_result_ = (expr); !fs_result_) [[unlikely]]                              \
-      return ::tl::unexpected<::firestop::Error>(std::move(fs_result_).error());         \
+#define TRY(expr)                                                                \
+  do {                                                                           \
+    if (auto fs_result_ = (expr); !fs_result_) [[unlikely]]                      \
+      return ::tl::unexpected<::firestop::Error>(std::move(fs_result_).error()); \
   } while (false)
 
 #define TRY_ASSIGN(decl, expr) TRY_ASSIGN_(FS_CONCAT(fs_result_, __LINE__), decl, expr)

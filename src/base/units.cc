@@ -21,8 +21,10 @@ constexpr std::array<Unit, 9> kByteUnits{{{"TiB", 1ull << 40},
                                           {"MB", 1000000ull},
                                           {"kB", 1000ull},
                                           {"B", 1}}};
-constexpr std::array<Unit, 5> kTimeUnits{{{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}}};
-constexpr std::array<Unit, 4> kBitUnits{{{"Gbit/s", 1000000000}, {"Mbit/s", 1000000}, {"kbit/s", 1000}, {"bit/s", 1}}};
+constexpr std::array<Unit, 5> kTimeUnits{
+    {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}}};
+constexpr std::array<Unit, 4> kBitUnits{
+    {{"Gbit/s", 1000000000}, {"Mbit/s", 1000000}, {"kbit/s", 1000}, {"bit/s", 1}}};
 
 // A number with at most three fraction digits, in thousandths; removes it from `text`.
 std::optional<uint64_t> take_thousandths(std::string_view& text) {

@@ -17,7 +17,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 // "20Mbit/s", "50MiB/s": bytes a second.
 std::optional<uint64_t> parse_rate(std::string_view text);
 
-std::string format_bytes(uint64_t bytes);                       // "1.5GiB", exact where a unit divides it
-std::string format_duration(std::chrono::milliseconds value);   // "1h30m", "2.9s" below a minute
+std::string format_bytes(uint64_t bytes);                      // "1.5GiB", exact where a unit divides it
+std::string format_duration(std::chrono::milliseconds value);  // "1h30m", "2.9s" below a minute
 
 }  // namespace firestop

@@ -29,7 +29,8 @@ TEST(Units, Durations) {
 TEST(Units, Rates) {
   EXPECT_EQ(parse_rate("20Mbit/s"), 2500000u);
   EXPECT_EQ(parse_rate("50MiB/s"), 50ull << 20);
-  for (const char* bad : {"", "20", "20Mbit", "20MiB", "Mbit/s", "/s"}) EXPECT_EQ(parse_rate(bad), std::nullopt) << bad;
+  for (const char* bad : {"", "20", "20Mbit", "20MiB", "Mbit/s", "/s"})
+    EXPECT_EQ(parse_rate(bad), std::nullopt) << bad;
 }
 
 TEST(Units, AreWrittenForPeople) {
