@@ -114,6 +114,9 @@ struct Manifest {
   Limits limits;
   std::vector<EgressRule> egress;
   std::vector<Credential> credentials;
+  // Fields that the document sets where a default exists: "rating", "image", "run_as", "command",
+  // "capabilities", "limits.memory", ...
+  std::set<std::string> declared;
 
   uint32_t uid_of(const std::string& user) const;  // 1000 + place in `users`
 };

@@ -1,0 +1,15 @@
+// What a manifest asks for and this version cannot give. A run that needs it does not start: nothing is
+// left out silently, and nothing that is not granted is there by default.
+#pragma once
+
+#include "base/result.h"
+#include "manifest/manifest.h"
+
+namespace firestop::manifest {
+
+// "manifest.unsupported" with every need that cannot be met, one a line: egress, credentials, kind: verdict,
+// images from a registry, repositories of another host, the capabilities skills, memory and compaction; and
+// shell or filesystem not granted, since their absence is not enforced yet.
+Result<void> check_supported(const Manifest& manifest);
+
+}  // namespace firestop::manifest
