@@ -27,8 +27,8 @@ struct Node {
   uint32_t uid = 0, gid = 0;
   int64_t mtime = 0;  // seconds; EROFS keeps one time, the kernel shows it as mtime, ctime and atime
   uint32_t mtime_nsec = 0;
-  uint32_t rdev = 0;                      // devices: (major << 8) | minor, new encoding
-  std::string data;                       // S_IFLNK: target; S_IFREG: the bytes, unless `source` is set
+  uint32_t rdev = 0;                        // devices: (major << 8) | minor, new encoding
+  std::string data;                         // S_IFLNK: target; S_IFREG: the bytes, unless `source` is set
   std::map<std::string, NodePtr> children;  // S_IFDIR; names of 1 to 255 bytes without '/' and NUL
 
   // S_IFREG from somewhere else: exactly `size` bytes, asked for in order when the image is written.
