@@ -38,7 +38,9 @@ const char* fault(uint32_t length, uint8_t type, uint8_t zero, uint16_t stream) 
 
 }  // namespace
 
-uint32_t Frame::credit() const { return read_le(payload.substr(0, 4)); }
+uint32_t Frame::credit() const {
+  return read_le(payload.substr(0, 4));
+}
 
 void append_frame(std::string& out, FrameType type, uint16_t stream, std::string_view payload) {
   if (payload.size() > kMaxPayload) std::abort();
@@ -82,7 +84,8 @@ Result<std::optional<Frame>> FrameDecoder::next() {
     buffer_.clear();
     read_ = 0;
     return fail("frame.bad", std::string("malformed frame: ") + wrong + " (length " + std::to_string(length) +
-                                 ", type " + std::to_string(type) + ", stream " + std::to_string(stream) + ")");
+                                 ", type " + std::to_string(type) + ", stream " + std::to_string(stream) +
+                                 ")");
   }
   read_ += kFrameHeader + length;
   return frame;

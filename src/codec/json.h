@@ -1,9 +1,11 @@
-// JSON (RFC 8259), strict: UTF-8 only, no duplicate keys, depth at most 32, numbers that are exact (integers
-// within 64 bits, else doubles), one document, nothing after it. Behind it stands Boost.JSON's parser with our
-// handler. Works without exceptions, so the guest uses it too.
+// JSON (RFC 8259), strict: UTF-8 only and no byte order mark, no duplicate keys, depth at most 32, one
+// document, nothing but white space after it. Numbers without fraction and exponent are integers if they fit
+// int64_t; all others are the nearest double, and refused beyond a double's range. Behind it stands
+// Boost.JSON's parser with our handler. Works without exceptions, so the guest uses it too.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,11 +18,17 @@ namespace firestop::codec {
 
 class Json;
 using JsonArray = std::vector<Json>;
-using JsonObject = std::map<std::string, Json>;  // sorted by bytes
+using JsonObject = std::map<std::string, Json, std::less<>>;  // sorted by bytes
 
 class Json {
  public:
-  Json() = default;  // null
+  Json();  // null
+  // Not inline: g++ 12 raises false alarms (-Wmaybe-uninitialized) when it inlines a variant's moves.
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
   Json(bool v) : value_(v) {}
   Json(int v) : value_(static_cast<int64_t>(v)) {}
   Json(unsigned v) : value_(static_cast<int64_t>(v)) {}
@@ -51,18 +59,29 @@ class Json {
   int64_t int_or(std::string_view key, int64_t fallback) const;
   bool bool_or(std::string_view key, bool fallback) const;
 
-  bool operator==(const Json&) const = default;
+  bool operator==(const Json& other) const;
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, JsonArray, JsonObject> value_;
 };
 
-// Errors: "json.bad" with "line:column: what".
+inline constexpr int kMaxJsonDepth = 32;
+
+// Errors: "json.bad" with "line:column: what"; columns count characters.
 Result<Json> parse_json(std::string_view text);
-std::string write_json(const Json& value);         // one line, members sorted by bytes
+
+// One line, members sorted by bytes. A double keeps a fraction or exponent, so that parsing gives the same
+// value back; NaN and infinities become null, malformed UTF-8 becomes U+FFFD: what is written always parses.
+std::string write_json(const Json& value);
 std::string write_json_pretty(const Json& value);  // two spaces, newline at the end
+
 // RFC 8785 (JSON Canonicalization Scheme): members sorted by UTF-16 code units, numbers as ECMAScript writes
-// them. Integers beyond 2^53 are an error ("json.not_canonical").
+// them. Integers beyond 2^53, NaN, infinities and malformed UTF-8 are errors ("json.not_canonical").
 Result<std::string> write_canonical_json(const Json& value);
+
+// As ECMAScript's Number::toString does; `value` must be finite.
+std::string write_ecmascript_number(double value);
+// Appends the string literal of RFC 8785, section 3.2.2.2: the shortest escapes, and only where needed.
+void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace firestop::codec
