@@ -1,6 +1,8 @@
 // What host and guest say to each other in control frames, as types. JSON members have the names of the
-// fields; unknown members are ignored by the guest and refused by the host. Bytes that need not be UTF-8
-// (arguments, environment, paths) travel as base64.
+// fields, all of them must be there; unknown members are ignored by the guest and refused by the host. Bytes
+// that need not be UTF-8 (arguments, environment, paths, seed, filter) travel as base64; where they become C
+// strings (arguments, environment, paths) there is no NUL in them. Every number has a range, every list and
+// text a bound: messages.cc has the table.
 //
 //   guest: ready            once, when PID 1 is up; a snapshot template is taken here
 //   host:  start            the whole configuration; nothing ran before
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -25,10 +28,12 @@
 namespace firestop::channel {
 
 inline constexpr int kProtocolVersion = 1;
+inline constexpr size_t kSeedBytes = 64;
+inline constexpr size_t kMaxText = 4096;  // of a text for people, in bytes: what is longer is cut
 
 // Streams. exec 0 uses 1 (stdin, to the guest), 2 (stdout), 3 (stderr; unused with a terminal).
 inline constexpr uint16_t kStdin = 1, kStdout = 2, kStderr = 3;
-inline constexpr uint16_t kOutputsStream = 8;      // the pax archive of outputs
+inline constexpr uint16_t kOutputsStream = 8;       // the pax archive of outputs
 inline constexpr uint16_t kFirstBundleStream = 16;  // one per repository, in the order of Start::repositories
 
 struct Ready {
@@ -60,7 +65,7 @@ struct OutputDirectory {
 };
 
 struct Start {
-  std::string seed;            // 64 random bytes, raw
+  std::string seed;            // kSeedBytes random bytes, raw
   int64_t time_ns = 0;         // wall clock, nanoseconds since 1970
   std::string hostname;        // in the container
   std::string entries_serial;  // image with the plain entries; "" means none
@@ -105,7 +110,7 @@ struct Resize {
 };
 struct Exited {
   int id = 0;
-  int status = 0;           // wait(2) status of the command
+  int status = 0;              // wait(2) status of the command
   bool out_of_memory = false;  // the command itself was killed for want of memory
   uint32_t oom_kills = 0;      // in the container, in all
   uint32_t left_behind = 0;    // processes that were still there and were killed
@@ -134,9 +139,11 @@ struct Failed {
 using FromGuest = std::variant<Ready, Started, Exited, Exported, Failed>;
 using FromHost = std::variant<Start, Exec, Signal, Resize, Export, Shutdown>;
 
-std::string encode(const FromGuest& message);  // JSON, at most kMaxPayload bytes
-std::string encode(const FromHost& message);
-// Errors: "channel.bad_message".
+// One frame's payload of JSON. Errors: "channel.too_large" (above codec::kMaxPayload: arguments or
+// environment are too long), "channel.bad_message" (a value beyond its range: the caller's mistake).
+Result<std::string> encode(const FromGuest& message);
+Result<std::string> encode(const FromHost& message);
+// Errors: "channel.bad_message", with the member that is wrong. Texts for people are made printable.
 Result<FromGuest> decode_from_guest(std::string_view json);
 Result<FromHost> decode_from_host(std::string_view json);
 
