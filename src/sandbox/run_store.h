@@ -1,5 +1,10 @@
 // The runs of this user, one directory each below the state directory: `runs/<id>/run.json`, a lock that a
 // crash releases, and, while it runs, its disks. Who holds the lock owns the run; process ids play no part.
+//
+// Locks are open-file-description locks (fcntl(2), F_OFD_SETLK) on `runs/<id>/lock`: byte 0 is the owner's
+// and is held before the directory becomes visible until the owner is gone, byte 1 is the sweeper's. The
+// owner of a run that ended removes the file, so that a sweep passes over ended runs without reading them.
+// `runs/.lock` is held by who makes a run or tidies up unfinished makings and removals.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +20,15 @@ namespace firestop::sandbox {
 
 enum class RunState { kPreparing, kRunning, kEnded, kDied };  // kDied: its owner vanished
 
+const char* to_string(RunState state);
+
 struct RunRecord {
-  std::string id;        // "20261129-132901-7f3a9c": sorts by time
-  std::string name;      // of --name, or made from the manifest's
+  std::string id;                                             // "20261129-132901-7f3a9c": sorts by time
+  std::string name;                                           // of --name, or made from the manifest's
   std::string manifest_file, manifest_name, manifest_digest;  // SHA-256 of the manifest's bytes
   std::string image, image_digest, accelerator;
   std::vector<std::string> command;
-  int64_t created_ms = 0, started_ms = 0, ended_ms = 0;  // since 1970; 0 means not yet
+  int64_t created_ms = 0, started_ms = 0, ended_ms = 0;  // since 1970; 0 means not yet, or not known
   RunState state = RunState::kPreparing;
   std::optional<int> exit_status;  // what `firestop run` ended with
   std::string reason;              // stable code when Firestop ended it: "cap.output", "rating.reached", ...
@@ -30,6 +37,7 @@ struct RunRecord {
     std::string entry, repository, ref, commit;
     uint32_t new_commits = 0;
     bool uncommitted = false;
+    bool operator==(const Branch&) const = default;
   };
   std::vector<Branch> branches;
   std::string outputs_directory;  // "" means nothing came back
@@ -38,46 +46,60 @@ struct RunRecord {
   std::vector<std::pair<std::string, int64_t>> steps_us;  // where the time went, in order
 
   codec::Json to_json() const;
+  // "run.newer_version" for the record of a later Firestop, "run.bad_record" for anything else that is wrong.
   static Result<RunRecord> from_json(const codec::Json& json);
+  bool operator==(const RunRecord&) const = default;
 };
 
-// A run that this process owns. Moving keeps the lock; destroying releases it.
+// A run that this process owns. Moving keeps the lock; destroying releases it, and if the saved state is
+// kEnded also removes the lock file.
 class OwnedRun {
  public:
+  OwnedRun(OwnedRun&&) noexcept = default;
+  OwnedRun& operator=(OwnedRun&&) = delete;
+  ~OwnedRun();
+
   const std::string& directory() const { return directory_; }  // 0700
   RunRecord& record() { return record_; }
   Result<void> save();  // atomically
-  // Removes the run's disks and temporary files; run.json, manifest and console stay.
+  // Removes the run's disks and temporary files: all but run.json, lock, manifest.* and console.*.
   Result<void> remove_work_files();
 
  private:
   friend class RunStore;
+  OwnedRun() = default;
   std::string directory_;
   RunRecord record_;
   UniqueFd lock_;
+  bool ended_ = false;  // as saved
 };
 
 class RunStore {
  public:
   explicit RunStore(std::string state_directory);
-  // A new run, locked. The name must be free among living runs ("run.name_taken").
+  // A new run, locked, its record saved. The name must be free among living runs ("run.name_taken").
   Result<OwnedRun> create(const std::string& name, const std::string& id);
   struct Listed {
     RunRecord record;
     bool alive = false;  // its owner holds the lock
+    std::string note;    // why run.json can't be read; then of the record only the id counts
   };
-  Result<std::vector<Listed>> list() const;  // newest first; an unreadable run.json is skipped with a note
-  // By id, unique prefix of an id, or name (newest wins); "run.not_found", "run.ambiguous".
+  // Newest first; names in the directory that are no run ids are passed over.
+  Result<std::vector<Listed>> list() const;
+  // By id, name (newest wins), or unique prefix of an id; "run.not_found", "run.ambiguous".
   Result<Listed> find(const std::string& id_or_name) const;
-  // "run.alive" if its owner lives.
+  // "run.alive" if its owner lives, "run.not_found".
   Result<void> remove(const std::string& id);
   // For every run whose owner vanished: marks it kDied, removes its work files, and only those.
-  // Returns the ids. Safe against others that sweep or start at the same time.
+  // Returns the ids. Safe against others that sweep or start at the same time. Leaves the runs of a newer
+  // Firestop alone.
   Result<std::vector<std::string>> sweep();
   std::string directory_of(const std::string& id) const;
 
   static std::string new_id();
-  static bool valid_name(const std::string& name);  // a git ref component: [a-z0-9][a-z0-9._-]{0,62}, no "..", no ".lock"
+  static bool valid_id(std::string_view id);
+  // A git ref component: [a-z0-9][a-z0-9._-]{0,62}, no "..", no ".lock" or "." at its end.
+  static bool valid_name(const std::string& name);
 
  private:
   std::string runs_;
