@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""clang-tidy over the product's sources, with a memory: what was clean is not looked at again until it, a header
+it includes, its compiler command or the configuration changes. The memory lies in build/lint/clean/."""
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = SOURCE / "build/lint"
+CLEAN = FOLDER / "clean"
+TIDY = "clang-tidy-19"
+
+
+@functools.cache
+def read(path):
+    return path.read_bytes()
+
+
+@functools.cache
+def includes_of(path):
+    """The project's files that `path` includes, at any depth."""
+    found, todo = set(), [path]
+    while todo:
+        for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', read(todo.pop()), re.M):
+            header = SOURCE / "src" / os.fsdecode(name)
+            if header not in found and header.exists():
+                found.add(header)
+                todo.append(header)
+    return sorted(found)
+
+
+def key_of(entry, common):
+    digest = hashlib.sha256(common)
+    # The checkout's place is no part of what is checked.
+    digest.update(entry["command"].replace(str(SOURCE), "").encode())
+    path = pathlib.Path(entry["file"])
+    for file in [path, *includes_of(path)]:
+        digest.update(str(file.relative_to(SOURCE)).encode() + b"\0" + read(file))
+    return digest.hexdigest()
+
+
+def check(path):
+    ran = subprocess.run([TIDY, "-p", FOLDER, "--quiet", path], capture_output=True, text=True)
+    return ran.returncode, ran.stdout.strip() or ran.stderr.strip()
+
+
+def main():
+    configure = ["cmake", "-S", SOURCE, "-B", FOLDER, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                 "-DCMAKE_CXX_COMPILER=clang++-19", "-DCMAKE_C_COMPILER=clang-19", "-DFIRESTOP_TESTS=OFF"]
+    ran = subprocess.run(configure, capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(ran.stdout + ran.stderr)
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    common = version + read(SOURCE / ".clang-tidy")
+
+    todo = {}  # path -> key; a file that is built twice (host and guest) is checked as it is built first
+    for entry in json.loads((FOLDER / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        if path.is_relative_to(SOURCE / "src") and path not in todo:
+            todo[path] = key_of(entry, common)
+    stale = {path: key for path, key in todo.items() if not (CLEAN / key).exists()}
+    print(f"clang-tidy: {len(stale)} of {len(todo)} files to look at", flush=True)
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done, (path, (code, output)) in enumerate(zip(stale, pool.map(check, stale)), 1):
+            if code == 0:
+                (CLEAN / stale[path]).touch()
+            else:
+                failed += 1
+                print(output, flush=True)
+            if done % 10 == 0:
+                print(f"clang-tidy: {done} of {len(stale)} done", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
