@@ -10,7 +10,7 @@ MOST_LINES = 600  # of a source file; beyond it, a concept wants a file of its o
 GOOD_LINES = 500
 
 # Paths that exist on the authors' machines only. The brackets keep this line from finding itself.
-PRIVATE = re.compile(r"(?<![\w.])/wor[k]/|\.\./share[d]\b|\.librar[y]/")
+PRIVATE = re.compile(r"(?<![\w.])/wor[k]/(main|share[d]|\.)|\.\./share[d]\b|\.librar[y]/")
 
 
 def tracked():
