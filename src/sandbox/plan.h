@@ -1,0 +1,63 @@
+// A manifest and what the command line adds, worked out before anything starts: which repositories at which
+// commits, which folders for which names, which disk carries what. Nothing is created here.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "channel/messages.h"
+#include "manifest/manifest.h"
+#include "workspace/workspace.h"
+
+namespace firestop::sandbox {
+
+struct RunRequest {
+  std::string manifest_file = "firestop.yaml";
+  std::string name;                          // "" makes one from the manifest's
+  std::map<std::string, std::string> binds;  // --bind NAME=PATH
+  std::vector<std::string> command;          // replaces the manifest's
+  bool terminal = false;
+  bool keep = false;          // leave the run's disks where they are
+  std::string out_directory;  // "" means firestop-out/NAME beside the manifest
+  std::string term;           // TERM for --tty
+};
+
+struct PlannedDisk {
+  enum class Content { kEntries, kRepository, kMount };
+  Content content{};
+  std::string serial;
+  size_t repository = 0;     // kRepository: which
+  std::string mount_source;  // kMount: the host folder
+};
+
+struct Plan {
+  manifest::Manifest manifest;
+  std::string manifest_text;
+  std::string name;
+  std::vector<std::string> command;
+  std::map<std::string, std::string> binds;  // absolute
+  std::vector<workspace::RepoSource> repositories;
+  std::vector<PlannedDisk> disks;
+  std::string out_directory;  // absolute; must not exist
+  bool has_outputs = false;
+};
+
+// A manifest with faults is not an Error but in here.
+struct Planned {
+  Plan plan;
+  std::vector<Diagnostic> faults;
+  std::string text;
+};
+
+// Errors with codes under "usage." are the command line's fault (exit 240); the others say why nothing can
+// start (242).
+Result<Planned> make_plan(const RunRequest& request, const std::string& run_id);
+
+// The guest's configuration. `seccomp` is the container's filter.
+channel::Start make_start(const Plan& plan, std::string seccomp);
+// Memory that the container's processes may use of the machine's; the rest is for kernel and guest init.
+uint64_t container_memory(uint64_t machine_memory);
+
+}  // namespace firestop::sandbox

@@ -1,0 +1,293 @@
+#include "sandbox/run.h"
+
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "image/image.h"
+#include "jail/container_filter.h"
+#include "sandbox/results.h"
+#include "sandbox/session.h"
+#include "vmm/vmm.h"
+
+namespace firestop::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int64_t wall_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
+}
+
+// Where the time goes, for the record and for bench/start.
+class Steps {
+ public:
+  explicit Steps(std::vector<std::pair<std::string, int64_t>>& steps) : steps_(steps) {}
+  void done(const std::string& name) {
+    const auto now = Clock::now();
+    steps_.emplace_back(name, std::chrono::duration_cast<std::chrono::microseconds>(now - since_).count());
+    since_ = now;
+  }
+  void restart() { since_ = Clock::now(); }
+
+ private:
+  std::vector<std::pair<std::string, int64_t>>& steps_;
+  Clock::time_point since_ = Clock::now();
+};
+
+Result<void> check_room(const std::string& directory, uint64_t needed) {
+  struct statvfs fs{};
+  if (::statvfs(directory.c_str(), &fs) != 0)
+    return fail_errno("disk.unknown", "cannot ask for free space at " + directory);
+  const uint64_t free = static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
+  if (free >= needed) return {};
+  return fail("disk.full",
+              directory + " has " + format_bytes(free) + " free; limits.disk and limits.result may need " +
+                  format_bytes(needed),
+              "free some space, lower the limits, or set XDG_STATE_HOME to a larger disk");
+}
+
+int plan_failure_status(const Error& error) {
+  const bool usage = error.code.starts_with("usage.") || error.code == "manifest.unreadable";
+  return static_cast<int>(usage ? ExitStatus::kUsage : ExitStatus::kCannotStart);
+}
+
+// The disks of one run, made below its directory where they are not shared from the cache.
+Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& directory) {
+  const auto uid = plan.manifest.uid_of(plan.manifest.run_as);
+  const workspace::Owner owner{uid, uid};
+  std::vector<vmm::Disk> disks;
+  for (const auto& disk : plan.disks) {
+    std::string path = directory + "/" + disk.serial + ".erofs";
+    switch (disk.content) {
+      case PlannedDisk::Content::kEntries:
+        TRY(workspace::write_entries_image(plan.manifest, plan.binds, path));
+        break;
+      case PlannedDisk::Content::kRepository: {
+        TRY_ASSIGN(path, workspace::repository_image(plan.repositories[disk.repository], owner));
+        break;
+      }
+      case PlannedDisk::Content::kMount:
+        TRY(workspace::write_mount_image(disk.mount_source, owner, path));
+        break;
+    }
+    disks.push_back({disk.serial, path, true});
+  }
+  return disks;
+}
+
+Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const image::BootFiles& boot,
+                                  vmm::Accelerator accelerator) {
+  const auto& limits = plan.manifest.limits;
+  vmm::Machine machine;
+  machine.kernel = boot.kernel;
+  machine.initramfs = boot.initramfs;
+  machine.image_digest = boot.digest;
+  machine.root = {"root", boot.root, true};
+  machine.scratch = {"scratch", run.directory() + "/scratch.img", false};
+  TRY(workspace::make_scratch_disk(machine.scratch.path, limits.disk));
+  TRY_ASSIGN(machine.disks, make_disks(plan, run.directory()));
+  machine.memory = limits.memory;
+  machine.cpus = static_cast<unsigned>(std::ceil(limits.cpus));
+  machine.io_rate = limits.io;
+  machine.accelerator = accelerator;
+  return machine;
+}
+
+struct Finished {
+  int status = 0;
+  std::optional<Error> error;
+};
+
+// The number and the reason that a session's end stands for, before its results are looked at.
+Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
+  const auto own = [](ExitStatus status, std::string code, std::string message, std::string hint = {}) {
+    return Finished{static_cast<int>(status), Error{std::move(code), std::move(message), std::move(hint), 0}};
+  };
+  switch (end.cause) {
+    case EndCause::kRating:
+      return own(ExitStatus::kRating, "rating.reached",
+                 "the rating of " + format_duration(manifest.rating) + " was reached; the command was ended",
+                 "raise 'rating' in the manifest if it needs longer");
+    case EndCause::kOutputCap:
+      return own(ExitStatus::kCap, "cap.output",
+                 "more output than limits.output (" + format_bytes(manifest.limits.output) +
+                     "); the command was ended",
+                 "raise limits.output, or write to a file");
+    case EndCause::kInterrupted:
+      return Finished{128 + SIGINT, Error{"run.interrupted", "interrupted; the command was ended", {}, 0}};
+    case EndCause::kFailed: {
+      const Error error = end.error.value_or(Error{"guest.failed", "the machine failed", {}, 0});
+      const auto status = end.ran ? ExitStatus::kHelper : ExitStatus::kCannotStart;
+      return Finished{static_cast<int>(status), error};
+    }
+    case EndCause::kExited:
+      break;
+  }
+  const auto& exited = *end.exited;
+  if (!exited.cannot_start.empty())
+    return own(ExitStatus::kCannotStart, "command.cannot_start", exited.cannot_start,
+               "the command is looked up in the guest's PATH, below /workspace");
+  if (exited.out_of_memory)
+    return own(ExitStatus::kCap, "cap.memory",
+               "the command was killed for want of memory (limits.memory is " +
+                   format_bytes(manifest.limits.memory) + ")",
+               "raise limits.memory");
+  const int status = exited.status;
+  return Finished{WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), std::nullopt};
+}
+
+void note_what_was_killed(const SessionEnd& end, std::vector<std::string>& notes) {
+  if (!end.exited) return;
+  if (end.exited->left_behind > 0)
+    notes.push_back(std::to_string(end.exited->left_behind) +
+                    " processes outlived the command and were ended");
+  if (end.exited->oom_kills > 0 && !end.exited->out_of_memory)
+    notes.push_back(std::to_string(end.exited->oom_kills) + " processes were killed for want of memory");
+}
+
+class Life {
+ public:
+  Life(const RunRequest& request, const RunEvents& events) : request_(request), events_(events) {}
+
+  // From a plan to the end of the machine. An error means that nothing ran.
+  Result<SessionEnd> live(const Plan& plan, OwnedRun& run) {
+    Steps steps(run.record().steps_us);
+    TRY(check_room(run.directory(), plan.manifest.limits.disk + plan.manifest.limits.result));
+    TRY_ASSIGN(const auto boot, image::ensure(plan.manifest.image.recipe, events_.progress));
+    steps.done("image");
+    TRY_ASSIGN(const auto probe, vmm::probe_accelerator(boot.kernel, boot.initramfs, boot.root));
+    if (!probe.why.empty()) notice("running without KVM, some six times slower: " + probe.why);
+    steps.done("accelerator");
+    run.record().image = boot.name;
+    run.record().image_digest = boot.digest;
+    run.record().accelerator = probe.accelerator == vmm::Accelerator::kKvm ? "kvm" : "tcg";
+    TRY_ASSIGN(const auto machine, make_machine(plan, run, boot, probe.accelerator));
+    steps.done("workspace");
+    TRY_ASSIGN(auto filter, jail::container_filter());
+    SessionConfig config;
+    config.start = make_start(plan, std::move(filter));
+    config.exec.argv = plan.command;
+    config.exec.terminal = request_.terminal;
+    config.exec.term = request_.terminal ? request_.term : "dumb";
+    const auto size = LocalIo::window_size();
+    config.exec.rows = size.rows;
+    config.exec.columns = size.columns;
+    config.rating = plan.manifest.rating;
+    config.output_limit = plan.manifest.limits.output;
+    config.result_limit = plan.manifest.limits.result;
+    for (size_t i = 0; i < plan.repositories.size(); ++i) config.bundle_paths.push_back(bundle_path(run, i));
+    if (plan.has_outputs) config.outputs_path = archive_path(run);
+    TRY(run.save());
+    steps.done("record");
+    TRY_ASSIGN(auto launched, vmm::launch(machine, [this](const std::string& text) { notice(text); }));
+    for (const auto& s : launched.vm.steps())
+      run.record().steps_us.emplace_back("vmm: " + s.step, s.took.count());
+    steps.done("launch");
+    TRY_ASSIGN(const auto io, LocalIo::open({.terminal = request_.terminal}));
+    run.record().state = RunState::kRunning;
+    run.record().started_ms = wall_ms();
+    TRY(run.save());
+    Session session(launched.vm, *io, std::move(config));
+    SessionEnd end = session.run(launched.ready);
+    launched.vm.drain_console();
+    if (!launched.vm.console().empty())
+      (void)write_file_atomic(run.directory() + "/console.log", launched.vm.console());
+    launched.vm.kill();
+    io->finish();
+    io->restore_terminal();
+    return end;
+  }
+
+  void notice(const std::string& text) const {
+    if (events_.notice) events_.notice(text);
+  }
+
+ private:
+  const RunRequest& request_;
+  const RunEvents& events_;
+};
+
+void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& out) {
+  auto& record = run.record();
+  record.steps_us.insert(record.steps_us.end(), end.steps_us.begin(), end.steps_us.end());
+  const auto finished = judge(end, plan.manifest);
+  out.status = finished.status;
+  out.error = finished.error;
+  note_what_was_killed(end, out.notes);
+  if (!end.ran) return;
+  const auto began = Clock::now();
+  auto imported = import_results(plan, run, end, out.notes);
+  record.steps_us.emplace_back(
+      "import", std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count());
+  // What ended the run early says more than a result that could not be had for the same reason.
+  if (!imported && (out.status < 240 || end.cause == EndCause::kExited)) {
+    out.status = static_cast<int>(ExitStatus::kResult);
+    out.error = imported.error();
+  } else if (!imported) {
+    out.notes.push_back(imported.error().message);
+  }
+}
+
+}  // namespace
+
+RunEnd run(const RunRequest& request, const RunEvents& events) {
+  RunEnd out;
+  const auto refuse = [&out](int status, Error error) {
+    out.status = status;
+    out.error = std::move(error);
+    return out;
+  };
+  RunStore store(state_directory());
+  const std::string id = RunStore::new_id();
+  auto planned = make_plan(request, id);
+  if (!planned) return refuse(plan_failure_status(planned.error()), planned.error());
+  if (!planned->faults.empty()) {
+    out.status = static_cast<int>(ExitStatus::kUsage);
+    out.faults = std::move(planned->faults);
+    out.text = std::move(planned->text);
+    return out;
+  }
+  const Plan& plan = planned->plan;
+  auto owned = store.create(plan.name, id);
+  if (!owned) return refuse(static_cast<int>(ExitStatus::kCannotStart), owned.error());
+  auto& record = owned->record();
+  record.manifest_file = plan.manifest.file;
+  record.manifest_name = plan.manifest.name;
+  record.manifest_digest = sha256_hex(plan.manifest_text);
+  record.command = plan.command;
+  (void)write_file_atomic(owned->directory() + "/manifest.yaml", plan.manifest_text);
+
+  Life life(request, events);
+  auto ended = life.live(plan, *owned);
+  if (ended) {
+    conclude(plan, *owned, *ended, out);
+  } else {
+    out.status = static_cast<int>(ExitStatus::kCannotStart);
+    out.error = ended.error();
+  }
+  record.state = RunState::kEnded;
+  record.ended_ms = wall_ms();
+  record.exit_status = out.status;
+  if (out.error) {
+    record.reason = out.error->code;
+    record.message = out.error->message;
+  }
+  if (!request.keep)
+    if (auto removed = owned->remove_work_files(); !removed) out.notes.push_back(removed.error().message);
+  if (auto saved = owned->save(); !saved) out.notes.push_back(saved.error().message);
+  out.record = record;
+  return out;
+}
+
+}  // namespace firestop::sandbox

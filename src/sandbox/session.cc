@@ -1,0 +1,366 @@
+#include "sandbox/session.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "channel/mux.h"
+#include "sandbox/collect.h"
+#include "sandbox/relay.h"
+
+namespace firestop::sandbox {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// How long a guest may take for what it owes us, before the machine is switched off. Generous for emulation
+// on a loaded host; a hostile guest gains nothing by them but time without a command, input or output.
+constexpr milliseconds kStartLimit{120000};
+constexpr milliseconds kHandOverLimit{120000};
+constexpr milliseconds kInterruptGrace{10000};
+// For output on its way when the command was ended from here; after its own end we wait as long as it takes.
+constexpr milliseconds kSlowReaderGrace{2000};
+
+std::string last_lines(const std::string& console) {
+  size_t from = console.size();
+  for (int lines = 0; from > 0 && lines <= 12; --from)
+    if (console[from - 1] == '\n') ++lines;
+  std::string out = console.substr(from);
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
+  return out;
+}
+
+}  // namespace
+
+struct Session::State {
+  enum class Phase { kStarting, kRunning, kHandingOver, kOver };
+
+  State(vmm::Vm& machine, LocalIo& local, SessionConfig wanted)
+      : vm(machine), io(local), config(std::move(wanted)), mux(callbacks()), collector(config.result_limit) {}
+
+  vmm::Vm& vm;
+  LocalIo& io;
+  SessionConfig config;
+  Loop loop;
+  channel::Mux mux;
+  Collector collector;
+  Phase phase = Phase::kStarting;
+  SessionEnd end;
+  bool saw_ready = false, output_over = false;
+  uint64_t output_bytes = 0;
+  int interrupts = 0;
+  Clock::time_point began = Clock::now(), phase_began = began;
+  std::unique_ptr<Outflow> out, err;
+  std::unique_ptr<Inflow> in;
+  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, grace;
+  std::vector<Loop::Handle> signals;
+
+  channel::Mux::Callbacks callbacks() {
+    return {.on_control = [this](std::string_view json) { control(json); },
+            .on_data = [this](uint16_t stream, std::string_view bytes) { data(stream, bytes); },
+            .on_end = [this](uint16_t stream) { stream_end(stream); },
+            .on_writable =
+                [this](uint16_t stream) {
+                  if (stream == channel::kStdin && in) in->writable();
+                }};
+  }
+
+  void step(const std::string& name) {
+    const auto now = Clock::now();
+    end.steps_us.emplace_back(
+        name, std::chrono::duration_cast<std::chrono::microseconds>(now - phase_began).count());
+    phase_began = now;
+  }
+
+  // ---- sending
+
+  void flush() {
+    if (!channel_watch) return;
+    while (!mux.pending().empty()) {
+      const ssize_t n = ::write(vm.channel_fd(), mux.pending().data(), mux.pending().size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) break;
+      if (n < 0) return failed(Error{"guest.gone", "the machine's channel broke", {}, errno});
+      mux.written(static_cast<size_t>(n));
+    }
+    channel_watch->set_events(Loop::kReadable | (mux.pending().empty() ? 0 : Loop::kWritable));
+  }
+
+  void say(const channel::FromHost& message) {
+    const auto json = channel::encode(message);
+    if (!json) return failed(json.error());
+    if (auto sent = mux.send_control(*json); !sent) return failed(sent.error());
+    flush();
+  }
+
+  // ---- receiving
+
+  void channel_ready(int events) {
+    if (events & Loop::kWritable) flush();
+    if (!(events & (Loop::kReadable | Loop::kHangup))) return;
+    char buffer[128u << 10];
+    for (int rounds = 0; rounds < 8 && phase != Phase::kOver && channel_watch; ++rounds) {
+      const ssize_t n = ::read(vm.channel_fd(), buffer, sizeof buffer);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) break;
+      if (n <= 0) return machine_ended();
+      received({buffer, static_cast<size_t>(n)});
+      if (static_cast<size_t>(n) < sizeof buffer) break;
+    }
+    if (phase != Phase::kOver) flush();  // credit that was granted
+  }
+
+  void received(std::string_view bytes) {
+    if (auto ok = mux.receive(bytes); !ok && phase != Phase::kOver) failed(ok.error());
+  }
+
+  void control(std::string_view json) {
+    if (phase == Phase::kOver) return;
+    auto message = channel::decode_from_guest(json);
+    if (!message) return failed(message.error());
+    std::visit([this](auto& m) { on(m); }, *message);
+  }
+
+  void on(channel::Ready& ready) {
+    if (saw_ready || phase != Phase::kStarting) return out_of_turn("ready");
+    if (ready.version != channel::kProtocolVersion)
+      return failed(Error{"guest.version", "the guest speaks protocol " + std::to_string(ready.version),
+                          "rebuild the guest image: firestop image build", 0});
+    saw_ready = true;
+    step("ready");
+    say(config.start);
+  }
+
+  void on(channel::Started& started) {
+    if (!saw_ready || phase != Phase::kStarting) return out_of_turn("started");
+    for (const auto& s : started.steps) end.steps_us.emplace_back("guest: " + s.name, s.us);
+    step("start");
+    phase = Phase::kRunning;
+    phase_limit.reset();
+    end.ran = true;
+    start_command();
+    deadline = loop.once(config.rating, [this] { stop(EndCause::kRating); });
+  }
+
+  void on(channel::Exited& exited) {
+    if (exited.id != config.exec.id || end.exited) return out_of_turn("exited");
+    if (phase != Phase::kRunning && phase != Phase::kHandingOver) return out_of_turn("exited");
+    step("command");
+    end.exited = std::move(exited);
+    if (phase == Phase::kRunning) {
+      end.cause = EndCause::kExited;
+      hand_over();
+    }
+  }
+
+  void on(channel::Exported& exported) {
+    if (phase != Phase::kHandingOver || end.exported) return out_of_turn("exported");
+    if (exported.repositories.size() != config.start.repositories.size())
+      return failed(Error{"guest.protocol", "the guest handed over another number of repositories", {}, 0});
+    end.exported = std::move(exported);
+    maybe_over();
+  }
+
+  void on(channel::Failed& failure) {
+    failed(Error{"guest.failed", "the guest failed at " + failure.step + ": " + failure.message, {}, 0});
+  }
+
+  void out_of_turn(const char* what) {
+    failed(Error{"guest.protocol", std::string("the guest sent '") + what + "' out of turn", {}, 0});
+  }
+
+  void data(uint16_t stream, std::string_view bytes) {
+    if (phase == Phase::kOver) return;
+    if (stream == channel::kStdout || stream == channel::kStderr) {
+      output_bytes += bytes.size();
+      Outflow& flow = stream == channel::kStdout ? *out : *err;
+      if (output_bytes <= config.output_limit && !output_over) {
+        flow.data(bytes);
+        if (flow.reader_gone()) say(channel::Signal{config.exec.id, SIGPIPE});
+        return;
+      }
+      // What fits is shown; the rest is dropped and the command ended.
+      const uint64_t excess = std::min<uint64_t>(bytes.size(), output_bytes - config.output_limit);
+      const auto fits = output_over ? 0 : bytes.size() - static_cast<size_t>(excess);
+      if (fits > 0) flow.data(bytes.substr(0, fits));
+      mux.consumed(stream, bytes.size() - fits);
+      const bool first = !output_over;
+      output_over = true;
+      if (first) stop(EndCause::kOutputCap);
+      return;
+    }
+    auto kept = collector.data(stream, bytes);
+    if (!kept) return failed(kept.error());
+    if (!*kept) {
+      end.result_too_large = true;
+      over();
+      return;
+    }
+    mux.consumed(stream, bytes.size());
+  }
+
+  void stream_end(uint16_t stream) {
+    if (phase == Phase::kOver) return;
+    if (stream == channel::kStdout)
+      out->end();
+    else if (stream == channel::kStderr)
+      err->end();
+    else
+      collector.end(stream);
+    maybe_over();
+  }
+
+  // ---- the course of things
+
+  // A sender must know its stream before the receiver grants credit for it: hence this order.
+  void start_command() {
+    in = std::make_unique<Inflow>(loop, mux, channel::kStdin, io.take_input(), [this] { flush(); });
+    say(config.exec);
+    out = std::make_unique<Outflow>(loop, mux, channel::kStdout, io.take_output(), [this] { maybe_over(); });
+    err = std::make_unique<Outflow>(loop, mux, channel::kStderr, io.take_errors(), [this] { maybe_over(); });
+    flush();
+  }
+
+  // Ends the command from here; what it left is still handed over.
+  void stop(EndCause cause) {
+    if (phase == Phase::kHandingOver || phase == Phase::kOver) return;
+    end.cause = cause;
+    if (phase == Phase::kStarting) return over();
+    step("command");
+    hand_over();
+  }
+
+  void hand_over() {
+    phase = Phase::kHandingOver;
+    deadline.reset();
+    grace.reset();
+    if (in) in->stop();
+    phase_limit = loop.once(kHandOverLimit, [this] {
+      failed(Error{"guest.silent",
+                   "the guest did not hand over its result within " +
+                       std::to_string(kHandOverLimit.count() / 1000) + " s",
+                   {},
+                   0});
+    });
+    say(channel::Export{!config.bundle_paths.empty(), !config.outputs_path.empty()});
+    for (size_t i = 0; i < config.bundle_paths.size(); ++i)
+      expect(static_cast<uint16_t>(channel::kFirstBundleStream + i), config.bundle_paths[i]);
+    if (!config.outputs_path.empty()) expect(channel::kOutputsStream, config.outputs_path);
+    if (phase != Phase::kOver) flush();
+  }
+
+  void expect(uint16_t stream, const std::string& path) {
+    if (auto ok = collector.expect(stream, path); !ok) return failed(ok.error());
+    mux.open_receive(stream);
+  }
+
+  void maybe_over() {
+    if (phase != Phase::kHandingOver || !end.exported || !collector.complete()) return;
+    if (phase_limit) {  // the guest owes nothing any more; only a slow reader of ours may be left
+      step("hand over");
+      phase_limit.reset();
+      exit_watch.reset();
+      channel_watch.reset();
+      vm.kill();
+      if (end.cause != EndCause::kExited) grace = loop.once(kSlowReaderGrace, [this] { over(); });
+    }
+    if (out->done() && err->done()) over();
+  }
+
+  void over() {
+    if (phase == Phase::kOver) return;
+    phase = Phase::kOver;
+    loop.stop();
+  }
+
+  void failed(Error error) {
+    if (phase == Phase::kOver) return;
+    // A command that had ended keeps its end: only the hand-over failed then.
+    if (phase != Phase::kHandingOver) end.cause = EndCause::kFailed;
+    if (!end.error) end.error = std::move(error);
+    over();
+  }
+
+  void machine_ended() {
+    if (phase == Phase::kOver) return;
+    vm.drain_console();
+    std::string why = vm.qemu_errors();
+    const std::string console = last_lines(vm.console());
+    failed(Error{"guest.gone", "the machine ended unexpectedly" + (why.empty() ? "" : ": " + why),
+                 console.empty() ? "" : "last lines of its console:\n" + console, 0});
+  }
+
+  // The first asks the command, the second ends it, the third waits for nothing.
+  void interrupted(int signal) {
+    ++interrupts;
+    if (phase == Phase::kStarting || interrupts > 2) {
+      end.cause = EndCause::kInterrupted;
+      return over();
+    }
+    if (phase != Phase::kRunning) return;
+    if (interrupts == 2) return stop(EndCause::kInterrupted);
+    say(channel::Signal{config.exec.id, signal});
+    if (signal != SIGINT) grace = loop.once(kInterruptGrace, [this] { stop(EndCause::kInterrupted); });
+  }
+
+  void watch_everything() {
+    channel_watch =
+        loop.watch(vm.channel_fd(), Loop::kReadable, [this](int events) { channel_ready(events); });
+    // What the guest said before its end is still in the channel: read that first.
+    exit_watch = loop.watch(vm.exit_fd(), Loop::kReadable, [this](int) {
+      exit_watch.reset();
+      channel_ready(Loop::kReadable);
+      if (phase != Phase::kOver) machine_ended();
+    });
+    if (vm.console_fd() >= 0)
+      console_watch = loop.watch(vm.console_fd(), Loop::kReadable, [this](int events) {
+        vm.drain_console();
+        if (events & Loop::kHangup) console_watch.reset();
+      });
+    for (const int number : {SIGINT, SIGTERM, SIGHUP})
+      signals.push_back(loop.on_signal(number, [this, number] { interrupted(number); }));
+    if (config.exec.terminal)
+      signals.push_back(loop.on_signal(SIGWINCH, [this] {
+        const auto size = LocalIo::window_size();
+        if (phase == Phase::kRunning) say(channel::Resize{config.exec.id, size.rows, size.columns});
+      }));
+    phase_limit = loop.once(kStartLimit, [this] {
+      failed(Error{"guest.silent",
+                   "the guest did not start within " + std::to_string(kStartLimit.count() / 1000) + " s",
+                   {},
+                   0});
+    });
+  }
+
+  void unwatch_everything() {
+    channel_watch.reset();
+    exit_watch.reset();
+    console_watch.reset();
+    deadline.reset();
+    phase_limit.reset();
+    grace.reset();
+    signals.clear();
+    out.reset();
+    err.reset();
+    in.reset();
+  }
+};
+
+Session::Session(vmm::Vm& vm, LocalIo& io, SessionConfig config)
+    : state_(std::make_unique<State>(vm, io, std::move(config))) {}
+
+Session::~Session() = default;
+
+SessionEnd Session::run(const std::string& ready) {
+  state_->watch_everything();
+  state_->received(ready);
+  if (state_->phase != State::Phase::kOver) state_->flush();
+  if (state_->phase != State::Phase::kOver) state_->loop.run();
+  state_->unwatch_everything();
+  return std::move(state_->end);
+}
+
+}  // namespace firestop::sandbox
