@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -22,7 +23,8 @@ struct Probe {
 };
 // KVM when a guest really starts with it, else TCG. The answer is kept in the cache, by host boot and QEMU
 // version. FIRESTOP_ACCEL=kvm|tcg overrides. `kernel` and `initramfs` are what is tried.
-Result<Probe> probe_accelerator(const std::string& kernel, const std::string& initramfs, const std::string& root);
+Result<Probe> probe_accelerator(const std::string& kernel, const std::string& initramfs,
+                                const std::string& root);
 
 struct Disk {
   std::string serial;  // "root", "scratch", "ro0", ...: how the guest finds it; at most 20 bytes
@@ -52,31 +54,43 @@ struct StepTime {
 class Vm {
  public:
   Vm() = default;
-  Vm(Vm&&) = default;
-  Vm& operator=(Vm&&) = default;
+  Vm(Vm&&) noexcept;
+  Vm& operator=(Vm&&) noexcept;  // ends the machine that was here
   ~Vm();
 
-  int channel_fd() const;   // a stream socket to the guest's port "firestop.0"; non-blocking
-  int exit_fd() const;      // readable when QEMU ended
-  pid_t pid() const;
-  // The last 64 KiB of the guest's console, as far as read; drain_console() first.
+  int channel_fd() const {
+    return channel_.get();
+  }  // a stream socket to the guest's port "firestop.0"; non-blocking
+  int exit_fd() const { return child_.pidfd.get(); }  // readable when QEMU ended; -1 after kill()
+  pid_t pid() const { return child_.pid; }
+  // The last kConsoleTail bytes of the guest's console, as far as read; drain_console() first. The guest
+  // wrote them: printable_tail() before a person sees them.
   const std::string& console() const { return console_; }
-  int console_fd() const;   // readable when there is console output; call drain_console()
+  int console_fd() const { return console_fd_.get(); }  // readable when there is output; then drain_console()
   void drain_console();
-  // SIGKILL and reap. What QEMU said on stderr is in qemu_errors().
-  void kill();
-  std::string qemu_errors();
+  // SIGKILL and reap; returns the wait(2) status. Nothing happens the second time.
+  int kill();
+  // What QEMU said on stderr, at most its last kConsoleTail bytes.
+  const std::string& qemu_errors();
   bool from_template() const { return from_template_; }
+  // The template that it was cloned from, for remove_template(); empty after a cold boot.
+  const std::string& template_key() const { return template_key_; }
   const std::vector<StepTime>& steps() const { return steps_; }
 
  private:
-  friend class VmBuilder;  // launch.cc
+  friend class VmBuilder;  // builder.h
   Child child_;
-  UniqueFd channel_, console_fd_, errors_;
-  std::string console_;
+  int status_ = 0;
+  UniqueFd channel_, console_fd_, errors_fd_;
+  std::string console_, errors_;
   bool from_template_ = false;
+  std::string template_key_;
   std::vector<StepTime> steps_;
 };
+
+inline constexpr size_t kConsoleTail = 64u << 10;
+// The last `lines` lines, at most 4 KiB, as printable text: what a terminal would obey is shown as '?'.
+std::string printable_tail(std::string_view text, size_t lines);
 
 // Starts `machine`: clones the template of its kernel, image, memory and cpus (made here at first use, by a
 // cold boot up to the guest's "ready"), or boots cold when templates are impossible, which is said through
@@ -84,8 +98,27 @@ class Vm {
 // has already said so, and `ready` holds the bytes it said.
 struct Launched {
   Vm vm;
-  std::string ready;  // bytes read from the channel at template time, to be fed to the decoder first
+  std::string ready;  // bytes read from the channel until then, to be fed to the decoder first
 };
+// Errors: "vmm.no_qemu"; "vmm.bad_machine" (a disk's size or serial, memory, cpus); "vmm.no_boot" when the
+// guest does not say "ready" within the limit (60 s with TCG, 20 s with KVM, FIRESTOP_BOOT_LIMIT_MS), with
+// the last lines of its console and what QEMU said. QEMU dies with the calling thread (PR_SET_PDEATHSIG).
 Result<Launched> launch(const Machine& machine, const std::function<void(const std::string&)>& notice);
+
+// The snapshot templates of this user, in cache_directory()/templates/<key>/.
+struct TemplateInfo {
+  std::string key, image_digest;
+  uint64_t memory = 0;  // bytes of the guest
+  unsigned cpus = 0;
+  uint64_t bytes = 0;             // on disk
+  int64_t created = 0, used = 0;  // seconds since 1970
+};
+Result<std::vector<TemplateInfo>> list_templates();  // last used first
+// Removes all, or all but the kKeptTemplates that were used last, and what killed builders left. Machines
+// that run are not affected. Returns the bytes freed.
+inline constexpr size_t kKeptTemplates = 6;
+Result<uint64_t> prune_templates(bool all);
+// For a caller whose clone did not answer: the next start makes a new one. Missing is fine.
+Result<void> remove_template(const std::string& key);
 
 }  // namespace firestop::vmm
