@@ -75,4 +75,4 @@ help: ## this list
 .PHONY: product
 product:
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
-	@cmake --build $(BUILD) -j $(JOBS) --target firestop
+	@cmake --build $(BUILD) -j $(JOBS) --target firestop firestop-guest
