@@ -1,0 +1,32 @@
+// The container's control group (cgroup v2): caps on memory, processes and processor time, and what they did.
+#pragma once
+
+#include <cstdint>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace firestop::guest {
+
+struct Caps {
+  uint64_t memory_max = 0;     // bytes; 0: no cap of its own
+  uint32_t processes_max = 0;  // tasks of the account, threads included; 0: no cap
+  double cpus = 0;             // 0: no cap
+};
+
+class Cgroup {
+ public:
+  static Result<Cgroup> make(const Caps& caps);
+
+  int fd() const { return fd_.get(); }
+  // Times that the kernel killed a process here for want of memory, since the start.
+  uint32_t oom_kills() const;
+  // Processes in it that are not zombies.
+  uint32_t processes() const;
+  void kill_all() const;
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace firestop::guest

@@ -1,0 +1,43 @@
+#include "guest/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+
+namespace firestop::guest {
+
+Result<void> mount_at(const std::string& source, const std::string& target, const char* type,
+                      unsigned long flags, const std::string& data) {
+  if (::mount(source.c_str(), target.c_str(), type, flags, data.empty() ? nullptr : data.c_str()) != 0)
+    return fail_errno("guest.mount", "cannot mount " + source + " at " + target);
+  return {};
+}
+
+Result<void> remount_read_only(const std::string& target, unsigned long flags) {
+  return mount_at("none", target, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | flags);
+}
+
+Result<void> make_directory(const std::string& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return fail_errno("guest.mkdir", "cannot make " + path);
+  return {};
+}
+
+Result<void> write_kernel_file(const std::string& path, const std::string& value) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("guest.kernel_file", "cannot open " + path);
+  if (::write(fd.get(), value.data(), value.size()) != static_cast<ssize_t>(value.size()))
+    return fail_errno("guest.kernel_file", "cannot write \"" + value + "\" to " + path);
+  return {};
+}
+
+Result<std::string> read_kernel_file(const std::string& path) {
+  TRY_ASSIGN(std::string text, read_file(path, 64u << 10));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace firestop::guest

@@ -1,0 +1,21 @@
+// The file systems of a run: the container's root over the image, the workspace over its entries, each
+// repository over its image. All that is written goes to the run's own disk, so the disk's size is the cap.
+#pragma once
+
+#include "base/result.h"
+#include "channel/messages.h"
+#include "guest/devices.h"
+#include "guest/inside.h"
+
+namespace firestop::guest {
+
+// Before "ready": the root image, read-only.
+Result<void> mount_image(Disks& disks);
+
+// Mounts the scratch disk and the overlay that is the container's root (kRoot).
+Result<void> mount_root(Disks& disks);
+// Mounts /workspace with repositories and read-only mounts, and makes the output directories. `owner` is
+// the account that the workspace belongs to.
+Result<void> mount_workspace(const channel::Start& start, Owner owner, Disks& disks);
+
+}  // namespace firestop::guest

@@ -1,0 +1,244 @@
+#include "guest/session.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "guest/accounts.h"
+#include "guest/boot.h"
+#include "guest/clock.h"
+#include "guest/root.h"
+#include "guest/run_files.h"
+
+namespace firestop::guest {
+namespace {
+
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+
+int64_t now_us() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+// Measures the steps of "start".
+class Stopwatch {
+ public:
+  explicit Stopwatch(channel::Started& started) : started_(started) {}
+  void lap(const char* name) {
+    const int64_t now = now_us();
+    started_.steps.push_back({name, now - last_});
+    last_ = now;
+  }
+
+ private:
+  channel::Started& started_;
+  int64_t last_ = now_us();
+};
+
+bool declares(const std::vector<std::string>& environment, std::string_view name) {
+  return std::any_of(environment.begin(), environment.end(), [&](const std::string& item) {
+    return item.size() > name.size() && item.starts_with(name) && item[name.size()] == '=';
+  });
+}
+
+bool grants(const channel::Start& start, std::string_view capability) {
+  return std::find(start.capabilities.begin(), start.capabilities.end(), capability) !=
+         start.capabilities.end();
+}
+
+Result<const channel::Account*> account_of(const channel::Start& start) {
+  for (const auto& account : start.accounts)
+    if (account.name == start.run_as) return &account;
+  return fail("guest.start", "the account to run as is not declared");
+}
+
+}  // namespace
+
+Session::Session(Events events)
+    : events_(std::move(events)),
+      port_({.on_control = [this](std::string_view json) { control(json); },
+             .on_data =
+                 [this](uint16_t stream, std::string_view bytes) {
+                   if (execution_ && execution_->streams().in == stream)
+                     execution_->input(bytes);
+                   else
+                     port_.mux().consumed(stream, bytes.size());
+                 },
+             .on_end =
+                 [this](uint16_t stream) {
+                   if (execution_ && execution_->streams().in == stream) execution_->input_ends();
+                 },
+             .on_writable = {}}) {}
+
+Result<void> Session::run() {
+  auto result = converse();
+  if (!result) {
+    port_.say(channel::Failed{result.error().code, result.error().message});
+    port_.flush_finally();
+  }
+  return result;
+}
+
+Result<void> Session::converse() {
+  TRY(port_.open());
+  TRY(mount_image(disks_));
+  port_.attach(events_);
+  utsname kernel{};
+  ::uname(&kernel);
+  port_.say(channel::Ready{channel::kProtocolVersion, kernel.release});
+  while (!shutdown_) {
+    port_.flush();
+    if (!port_.broken().empty()) return fail("guest.channel", port_.broken());
+    events_.wait(execution_ ? execution_->timeout_ms() : -1);
+    if (error_) return Unexpected(*error_);
+    if (execution_) {
+      TRY(execution_->step());
+      if (execution_->over()) execution_.reset();
+    }
+    if (hand_over_) hand_over_->step();
+    TRY(maybe_export());
+    if (start_ && start_->test_root) reap_strangers();
+  }
+  return {};
+}
+
+void Session::control(std::string_view json) {
+  auto message = channel::decode_from_host(json);
+  if (!message) {
+    error_ = message.error();
+    return;
+  }
+  const auto handled = std::visit([this](auto& known) { return handle(known); }, *message);
+  if (!handled) error_ = handled.error();
+}
+
+Result<void> Session::handle(channel::Start& start) {
+  if (start_) return fail("guest.protocol", "a second start");
+  channel::Started started;
+  const auto done = set_up(start, started);
+  ::explicit_bzero(start.seed.data(), start.seed.size());
+  if (!done) return done;
+  // The host opens its ends as soon as it knows of "started": know these streams before.
+  port_.mux().open_send(channel::kStdout);
+  port_.mux().open_send(channel::kStderr);
+  port_.mux().open_send(channel::kOutputsStream);
+  for (size_t i = 0; i < start.repositories.size(); ++i)
+    port_.mux().open_send(static_cast<uint16_t>(channel::kFirstBundleStream + i));
+  start_ = std::move(start);
+  port_.say(started);
+  return {};
+}
+
+Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
+  // Nothing is implied: a cap that is not set is a mistake, not a machine without caps.
+  if (start.memory_max == 0 || start.processes_max == 0 || start.open_files_max == 0 || start.cpus <= 0)
+    return fail("guest.start", "a cap is missing");
+  TRY_ASSIGN(const channel::Account* account, account_of(start));
+  Stopwatch watch(started);
+  TRY(reseed(start.seed));
+  TRY(set_clock(start.time_ns));
+  watch.lap("clock and entropy");
+  TRY(mount_root(disks_));
+  watch.lap("root");
+  TRY(mount_workspace(start, {account->uid, account->gid}, disks_));
+  watch.lap("workspace");
+  TRY_ASSIGN(const Inside root, Inside::open(kRoot));
+  TRY(make_accounts(start, root));
+  TRY(write_run_files(start, root));
+  watch.lap("accounts");
+  TRY_ASSIGN(cgroup_, Cgroup::make({start.memory_max, start.processes_max, start.cpus}));
+  settings_.root = kRoot;
+  settings_.hostname = start.hostname;
+  settings_.uid = account->uid;
+  settings_.gid = account->gid;
+  settings_.groups = account->groups;
+  settings_.seccomp = std::move(start.seccomp);
+  settings_.shared_memory = start.memory_max / 2;
+  settings_.open_files = start.open_files_max;
+  settings_.cgroup = cgroup_->fd();
+  settings_.outside = start.test_root;
+  if (!grants(start, "filesystem")) {
+    settings_.writable.emplace();
+    for (const auto& output : start.outputs) settings_.writable->push_back("/workspace/" + output.path);
+  }
+  watch.lap("cgroup");
+  return {};
+}
+
+Result<void> Session::handle(channel::Exec& exec) {
+  if (!start_) return fail("guest.protocol", "exec before start");
+  if (execution_ || hand_over_ || export_wanted_) return fail("guest.protocol", "exec while something runs");
+  // Stream numbers are used once, so exec ids are, too.
+  if (exec.id < next_exec_ || exec.id > kMaxExec) return fail("guest.protocol", "an exec id that cannot be");
+  if (exec.argv.empty()) return fail("guest.protocol", "an exec without a command");
+  next_exec_ = exec.id + 1;
+  TRY_ASSIGN(execution_, Execution::start(events_, port_, *cgroup_, settings_, exec, environment(&exec)));
+  return {};
+}
+
+Result<void> Session::handle(channel::Signal& signal) {
+  if (execution_ && execution_->id() == signal.id) execution_->signal(signal.signal);
+  return {};
+}
+
+Result<void> Session::handle(channel::Resize& resize) {
+  if (execution_ && execution_->id() == resize.id) execution_->resize(resize.rows, resize.columns);
+  return {};
+}
+
+Result<void> Session::handle(channel::Export& wanted) {
+  if (!start_ || export_wanted_) return fail("guest.protocol", "export out of turn");
+  export_wanted_ = wanted;
+  if (execution_) execution_->stop();
+  return {};
+}
+
+Result<void> Session::handle(channel::Shutdown&) {
+  shutdown_ = true;
+  return {};
+}
+
+Result<void> Session::maybe_export() {
+  if (!export_wanted_ || hand_over_ || (execution_ && !execution_->processes_gone())) return {};
+  ExportPlan plan;
+  plan.repositories = start_->repositories;
+  plan.outputs = start_->outputs;
+  plan.workspace = std::string(kRoot) + "/workspace";
+  plan.with_repositories = export_wanted_->repositories;
+  plan.with_outputs = export_wanted_->outputs;
+  TRY_ASSIGN(hand_over_, HandOver::start(events_, port_, plan, [this](const ContainerCommand& command) {
+               ContainerSettings settings = settings_;
+               settings.outside = false;
+               settings.writable.reset();  // git needs to write its objects
+               return run_in_container(settings, command);
+             }));
+  return {};
+}
+
+// With test_root there is no process namespace to end: what is left of a command becomes PID 1's.
+void Session::reap_strangers() {
+  if (execution_ || hand_over_) return;
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+std::vector<std::string> Session::environment(const channel::Exec* exec) const {
+  std::vector<std::string> all = start_->environment;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!declares(start_->environment, name)) all.push_back(std::string(name) + "=" + value);
+  };
+  add("PATH", kDefaultPath);
+  add("HOME", "/home/" + start_->run_as);
+  add("USER", start_->run_as);
+  add("TERM", exec->term.empty() ? "dumb" : exec->term);
+  return all;
+}
+
+}  // namespace firestop::guest
