@@ -25,46 +25,51 @@ struct Translation {
 };
 constexpr std::array kTranslations{
     Translation{"illegal map value", "a ':' that cannot stand here",
-                "one 'key: value' a line, keys of one mapping in one column; quote text that has ': ' in it"},
-    Translation{"illegal map key", "a key that cannot stand here", "'key: value' on a line of its own"},
+                "expected one 'key: value' a line, keys of one mapping in one column; quote text that has ': "
+                "' in it"},
+    Translation{"illegal map key", "a key that cannot stand here",
+                "expected 'key: value' on a line of its own"},
     Translation{"illegal block entry", "a list entry '- ' that cannot stand here",
-                "list entries on lines of their own, or a list in brackets: [a, b]"},
+                "expected list entries on lines of their own, or a list in brackets: [a, b]"},
     Translation{"end of map not found", "text that belongs to nothing",
-                "'key: value', in the column of the keys above"},
+                "expected 'key: value', in the column of the keys above"},
     Translation{"end of sequence not found", "text that belongs to nothing",
-                "'- ' in the column of the list above"},
-    Translation{"end of map flow not found", "a mapping in braces that is not closed", "',' or '}'"},
-    Translation{"end of sequence flow not found", "a list in brackets that is not closed", "',' or ']'"},
+                "expected '- ' in the column of the list above"},
+    Translation{"end of map flow not found", "a mapping in braces that is not closed", "expected ',' or '}'"},
+    Translation{"end of sequence flow not found", "a list in brackets that is not closed",
+                "expected ',' or ']'"},
     Translation{"illegal flow end", "a closing bracket that does not match",
-                "the bracket that was opened last"},
-    Translation{"illegal tab", "a tab in the indentation", "spaces only"},
+                "expected the one of the bracket that was opened last"},
+    Translation{"illegal tab", "a tab in the indentation", "expected spaces only"},
     Translation{"unknown escape character", "an escape that does not exist",
-                "one of YAML's escapes in a double-quoted text; write a backslash as \\\\"},
+                "expected one of YAML's escapes in a double-quoted text; write a backslash as \\\\"},
     Translation{"invalid unicode", "an escape that is no character",
-                "a Unicode code point that is no surrogate"},
+                "expected a Unicode code point that is no surrogate"},
     Translation{"bad character found while scanning hex", "an escape that is not hexadecimal",
-                "\\xHH or \\uHHHH"},
-    Translation{"unknown token", "a character that cannot begin a value", "the text in quotes"},
+                "expected \\xHH or \\uHHHH"},
+    Translation{"unknown token", "a character that cannot begin a value", "expected text in quotes"},
     Translation{"illegal document indicator", "a document marker inside of a text",
-                "a closing quote before it"},
-    Translation{"illegal EOF", "the text ends inside of a quoted text", "a closing quote"},
+                "expected a closing quote before it"},
+    Translation{"illegal EOF", "the text ends inside of a quoted text", "expected a closing quote"},
     Translation{"unexpected character in block scalar", "a block text's first line that cannot be read",
-                "| or > and at most a digit and + or -"},
+                "expected | or > and at most a digit and + or -"},
     Translation{"cannot set zero indentation", "a block text's first line that cannot be read",
-                "| or > and at most a digit and + or -"},
-    Translation{"cannot assign multiple tags", "a tag", "plain values; Firestop's documents have no tags"},
+                "expected | or > and at most a digit and + or -"},
+    Translation{"cannot assign multiple tags", "a tag",
+                "expected plain values; Firestop's documents have no tags"},
     Translation{"illegal character found while scanning tag", "a tag",
-                "plain values; Firestop's documents have no tags"},
-    Translation{"tag handle with no suffix", "a tag", "plain values; Firestop's documents have no tags"},
-    Translation{"end of verbatim tag", "a tag", "plain values; Firestop's documents have no tags"},
+                "expected plain values; Firestop's documents have no tags"},
+    Translation{"tag handle with no suffix", "a tag",
+                "expected plain values; Firestop's documents have no tags"},
+    Translation{"end of verbatim tag", "a tag", "expected plain values; Firestop's documents have no tags"},
     Translation{"the referenced anchor", "an alias",
-                "the value itself; anchors and aliases are not accepted"},
-    Translation{"alias", "an alias", "the value itself; anchors and aliases are not accepted"},
+                "expected the value itself; anchors and aliases are not accepted"},
+    Translation{"alias", "an alias", "expected the value itself; anchors and aliases are not accepted"},
     Translation{"cannot assign multiple a", "an anchor",
-                "the value itself; anchors and aliases are not accepted"},
-    Translation{"anchor", "an anchor", "the value itself; anchors and aliases are not accepted"},
+                "expected the value itself; anchors and aliases are not accepted"},
+    Translation{"anchor", "an anchor", "expected the value itself; anchors and aliases are not accepted"},
     Translation{"illegal character found while scanning a", "an anchor",
-                "the value itself; anchors and aliases are not accepted"},
+                "expected the value itself; anchors and aliases are not accepted"},
 };
 
 class Handler : public YAML::EventHandler {
@@ -91,7 +96,7 @@ class Handler : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     YamlNode node;  // stays kInvalid
     node.where = index_.at(offset_of(mark));
-    fault(node.where, "an alias", "the value itself; anchors and aliases are not accepted");
+    fault(node.where, "an alias", "expected the value itself; anchors and aliases are not accepted");
     keep_going(builder_.leaf(std::move(node)));
   }
 
@@ -141,7 +146,7 @@ class Handler : public YAML::EventHandler {
   }
 
   void refuse_anchor(size_t offset) {
-    fault(index_.at(offset), "an anchor", "the value itself; anchors and aliases are not accepted");
+    fault(index_.at(offset), "an anchor", "expected the value itself; anchors and aliases are not accepted");
   }
 
   // What may stand before a value, and must not. yaml-cpp gives "?" for a plain value without a tag and "!"
@@ -151,7 +156,7 @@ class Handler : public YAML::EventHandler {
     const bool bare = offset < text_.size() && text_[offset] == '!';
     const bool tagged = bare || (!tag.empty() && tag != "?" && tag != "!");
     if (anchor != 0) refuse_anchor(offset);
-    if (tagged) fault(index_.at(offset), "a tag", "plain values; Firestop's documents have no tags");
+    if (tagged) fault(index_.at(offset), "a tag", "expected plain values; Firestop's documents have no tags");
     return anchor == 0 && !tagged;
   }
 
@@ -163,7 +168,7 @@ class Handler : public YAML::EventHandler {
     const size_t line = index_.at(offset).line;
     if (line == tab_line_) return;
     tab_line_ = line;
-    fault({line, indentation.find('\t') + 1}, "a tab in the indentation", "spaces only");
+    fault({line, indentation.find('\t') + 1}, "a tab in the indentation", "expected spaces only");
   }
 
   // yaml-cpp takes the end of the text for a closing quote.
@@ -179,10 +184,10 @@ class Handler : public YAML::EventHandler {
       }
     }
     if (i >= text_.size()) {
-      fault(index_.at(start), "a quoted text that is not closed", std::string("a closing ") + quote);
+      fault(index_.at(start), "a quoted text that is not closed", std::string("expected a closing ") + quote);
     } else if (i + 1 < text_.size() && kBlank.find(text_[i + 1]) == std::string_view::npos &&
                std::string_view(",]}:").find(text_[i + 1]) == std::string_view::npos) {
-      fault(index_.at(i + 1), "text right after a closing quote", "a space, or one quoted text");
+      fault(index_.at(i + 1), "text right after a closing quote", "expected one quoted text");
     }
   }
 
@@ -208,7 +213,8 @@ void refuse_directives(std::string_view text, const TextIndex& index, std::vecto
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
     if (line.starts_with('%'))
-      faults.push_back({"", index.at(at), "", "a directive", "the document alone; remove this line"});
+      faults.push_back(
+          {"", index.at(at), "", "a directive", "expected the document alone; remove this line"});
     else if (!line.starts_with('#') && line.find_first_not_of(kBlank) != std::string_view::npos)
       return;
     at = end + 1;
@@ -222,7 +228,7 @@ Diagnostic translate(const YAML::Exception& error, std::string_view text, const 
   if (const auto tab = index.indentation_of(offset).find('\t'); tab != std::string_view::npos) {
     out.where.column = tab + 1;
     out.wrong = "a tab in the indentation";
-    out.expected = "spaces only";
+    out.expected = "expected spaces only";
     return out;
   }
   for (const auto& [theirs, wrong, expected] : kTranslations) {
@@ -244,17 +250,17 @@ std::optional<YamlNode> read_events(std::string_view text, const TextIndex& inde
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(handler) || !builder.complete()) {
-      faults.push_back({"", {1, 1}, "", "the document is empty", "a mapping"});
+      faults.push_back({"", {1, 1}, "", "the document is empty", "expected a mapping"});
       return std::nullopt;
     }
     parser.HandleNextDocument(second);
   } catch (const Stop&) {
     if (!second.position) return std::nullopt;
     const bool marker = text.substr(std::min(*second.position, text.size())).starts_with("---");
-    faults.push_back(
-        {"", index.at(*second.position), "",
-         marker ? "a second document" : "text after the end of the document",
-         marker ? "one document a file" : "keys in the column of the first key, and nothing else"});
+    faults.push_back({"", index.at(*second.position), "",
+                      marker ? "a second document" : "text after the end of the document",
+                      marker ? "expected one document a file"
+                             : "expected keys in the column of the first key, and nothing else"});
   } catch (const YAML::Exception& error) {
     faults.push_back(translate(error, text, index));
     return std::nullopt;
@@ -274,7 +280,7 @@ YamlDocument parse_yaml(std::string_view text, const YamlLimits& limits) {
                           {},
                           "",
                           "the document has " + std::to_string(text.size()) + " bytes",
-                          "at most " + format_bytes(limits.bytes)});
+                          "expected at most " + format_bytes(limits.bytes)});
     return out;
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);

@@ -108,7 +108,7 @@ bool TreeBuilder::fault(Position where, std::string wrong, std::string expected)
 
 bool TreeBuilder::count(Position where) {
   if (++nodes_ <= limits_.nodes) return true;
-  fault(where, "the document has too many values", "at most " + std::to_string(limits_.nodes));
+  fault(where, "the document has too many values", "expected at most " + std::to_string(limits_.nodes));
   return false;
 }
 
@@ -120,7 +120,7 @@ bool TreeBuilder::begin(YamlNode::Kind kind, Position where, Layout layout) {
   if (!count(where)) return false;
   if (open_.size() == limits_.depth) {
     fault(where, "lists and mappings are nested too deeply",
-          "at most " + std::to_string(limits_.depth) + " levels");
+          "expected at most " + std::to_string(limits_.depth) + " levels");
     return false;
   }
   Open open;
@@ -153,12 +153,12 @@ bool TreeBuilder::take_key(YamlNode node) {
   if (key.kind != YamlNode::Kind::kScalar || type_of(key) != ScalarType::kText) {
     const bool scalar = key.kind == YamlNode::Kind::kScalar;
     more = fault(key.where, std::string("a key that is ") + describe(key),
-                 scalar ? "text; write \"" + key.text + "\" in quotes" : "text");
+                 scalar ? "expected text; write \"" + key.text + "\" in quotes" : "expected text");
   } else if (key.text == "<<" && key.style == YamlNode::Style::kPlain) {
-    more = fault(key.where, "a merge key '<<'", "write the fields out");
+    more = fault(key.where, "a merge key '<<'", "expected the fields themselves");
   } else if (const auto [first, fresh] = open.seen.emplace(key.text, key.where); !fresh) {
     more = fault(key.where, "duplicate key " + in_quotes(key.text),
-                 "each key once; the first is at line " + std::to_string(first->second.line));
+                 "expected each key once; the first is at line " + std::to_string(first->second.line));
   } else {
     open.keep = true;
   }

@@ -12,9 +12,9 @@
 namespace firestop::manifest {
 
 struct Loaded {
-  Manifest manifest;                    // meaningful only if `faults` is empty
-  std::vector<Diagnostic> faults;       // in the order of their positions
-  std::string text;                     // what was read, for carets and digests
+  Manifest manifest;               // meaningful only if `faults` is empty
+  std::vector<Diagnostic> faults;  // in the order of their positions
+  std::string text;                // what was read, for carets and digests
 };
 
 // `file` is a path for messages and decides the folder; YAML 1.2 or JSON by content. At most 1 MiB.

@@ -10,23 +10,34 @@ uint32_t Manifest::uid_of(const std::string& user) const {
 
 const char* to_string(EntryType type) {
   switch (type) {
-    case EntryType::kGitRepo: return "git_repo";
-    case EntryType::kFile: return "file";
-    case EntryType::kDir: return "dir";
-    case EntryType::kLocalFile: return "local_file";
-    case EntryType::kLocalDir: return "local_dir";
-    case EntryType::kMount: return "mount";
+    case EntryType::kGitRepo:
+      return "git_repo";
+    case EntryType::kFile:
+      return "file";
+    case EntryType::kDir:
+      return "dir";
+    case EntryType::kLocalFile:
+      return "local_file";
+    case EntryType::kLocalDir:
+      return "local_dir";
+    case EntryType::kMount:
+      return "mount";
   }
   return "?";
 }
 
 const char* to_string(Capability capability) {
   switch (capability) {
-    case Capability::kShell: return "shell";
-    case Capability::kFilesystem: return "filesystem";
-    case Capability::kSkills: return "skills";
-    case Capability::kMemory: return "memory";
-    case Capability::kCompaction: return "compaction";
+    case Capability::kShell:
+      return "shell";
+    case Capability::kFilesystem:
+      return "filesystem";
+    case Capability::kSkills:
+      return "skills";
+    case Capability::kMemory:
+      return "memory";
+    case Capability::kCompaction:
+      return "compaction";
   }
   return "?";
 }

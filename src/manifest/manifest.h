@@ -30,16 +30,16 @@ struct Entry {
   Position where;
 
   // git_repo
-  std::string repo;              // "." or a path below the manifest's folder, or, with host, its path there
-  std::string host;              // "" means local
-  std::string ref;               // branch, tag or commit; "" means HEAD
-  std::optional<uint32_t> depth; // commits of history; nullopt means whole
-  std::string content;           // file: its bytes
-  Source source;                 // local_file, local_dir, mount
-  bool output = false;           // dir: comes back after the run
-  uint64_t max_bytes = 0;        // dir with output: the most that comes back
-  uint32_t permissions = 0;      // 0: as the source has them, else the nine permission bits
-  std::string owner, group;      // "" means run_as and its group
+  std::string repo;               // "." or a path below the manifest's folder, or, with host, its path there
+  std::string host;               // "" means local
+  std::string ref;                // branch, tag or commit; "" means HEAD
+  std::optional<uint32_t> depth;  // commits of history; nullopt means whole
+  std::string content;            // file: its bytes
+  Source source;                  // local_file, local_dir, mount
+  bool output = false;            // dir: comes back after the run
+  uint64_t max_bytes = 0;         // dir with output: the most that comes back
+  uint32_t permissions = 0;       // 0: as the source has them, else the nine permission bits
+  std::string owner, group;       // "" means run_as and its group
 };
 
 struct User {
@@ -57,13 +57,13 @@ struct NetworkLimits {
 
 struct Limits {  // the defaults are in force when the manifest is silent
   double cpus = 1;
-  uint64_t memory = 1ull << 30;   // bytes of the guest's memory
-  uint64_t disk = 4ull << 30;     // bytes the sandbox may write to its disk
-  std::optional<uint64_t> io;     // bytes a second, reading plus writing
+  uint64_t memory = 1ull << 30;  // bytes of the guest's memory
+  uint64_t disk = 4ull << 30;    // bytes the sandbox may write to its disk
+  std::optional<uint64_t> io;    // bytes a second, reading plus writing
   uint32_t processes = 512;
   uint32_t open_files = 4096;
-  uint64_t output = 64ull << 20;  // bytes of stdout plus stderr
-  uint64_t result = 256ull << 20; // bytes that come back, commits and outputs together
+  uint64_t output = 64ull << 20;   // bytes of stdout plus stderr
+  uint64_t result = 256ull << 20;  // bytes that come back, commits and outputs together
   uint32_t result_files = 100000;
   NetworkLimits network;
 };
@@ -97,7 +97,7 @@ struct Image {
 };
 
 struct Manifest {
-  std::string file;  // as given on the command line
+  std::string file;    // as given on the command line
   std::string folder;  // absolute path of the folder it lies in
   Kind kind = Kind::kRun;
   std::string name, description;
@@ -106,9 +106,9 @@ struct Manifest {
   Image image;
   std::vector<Entry> entries;  // sorted by path
   std::map<std::string, std::string> environment;
-  std::vector<User> users;        // the first has uid 1000, the next 1001, ...
+  std::vector<User> users;  // the first has uid 1000, the next 1001, ...
   std::vector<std::string> groups;
-  std::string run_as;             // declared in users; "agent" if the manifest declares nobody
+  std::string run_as;                // declared in users; "agent" if the manifest declares nobody
   std::vector<std::string> command;  // may be empty: then the command line must bring one
   std::set<Capability> capabilities;
   Limits limits;

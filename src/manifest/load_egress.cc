@@ -1,0 +1,223 @@
+#include <algorithm>
+
+#include "base/path.h"
+#include "manifest/loader.h"
+#include "manifest/rules.h"
+
+namespace firestop::manifest {
+namespace {
+
+using codec::in_quotes;
+
+constexpr size_t kMostRules = 500;
+constexpr std::string_view kProtocols[] = {"http", "tls", "tcp"};
+constexpr std::string_view kMethods[] = {"GET",     "HEAD",     "POST",      "PUT",        "PATCH",  "DELETE",
+                                         "OPTIONS", "PROPFIND", "PROPPATCH", "MKCOL",      "COPY",   "MOVE",
+                                         "LOCK",    "UNLOCK",   "REPORT",    "MKCALENDAR", "SEARCH", "QUERY"};
+
+class RuleLoader {
+ public:
+  RuleLoader(Loading& loading, const Place& place)
+      : loading_(loading),
+        reader_(loading.reader),
+        place_(place),
+        fields_(reader_, place, kEgressKeys, "an egress rule") {
+    rule_.where = place.where();
+  }
+
+  void load() {
+    if (!fields_.valid()) return;
+    load_destination();
+    load_protocol();
+    load_ports();
+    load_list("methods", rule_.methods, [](const std::string& method) -> std::string {
+      if (method == "CONNECT" || method == "TRACE") return "is never passed on";
+      if (std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods)) return {};
+      const auto near = closest(method, kMethods);
+      return near.empty() ? "is no method" : "is no method; did you mean " + std::string(near) + "?";
+    });
+    load_list("paths", rule_.paths, [](const std::string& path) { return why_not_request_path(path); });
+    if (const auto place = fields_.get("private"))
+      rule_.private_addresses = reader_.boolean(*place).value_or(false);
+    if (const auto place = fields_.get("websocket"))
+      rule_.websocket = reader_.boolean(*place).value_or(false);
+    if (const auto place = fields_.get("git")) load_git(*place);
+    load_credential();
+    check_together();
+    loading_.manifest.egress.push_back(std::move(rule_));
+  }
+
+ private:
+  void load_destination() {
+    const auto host = fields_.get("host"), cidr = fields_.get("cidr");
+    if (!host == !cidr) {
+      reader_.fault(place_, host ? "has both host and cidr" : "has neither host nor cidr",
+                    "expected one of them");
+      return;
+    }
+    if (host) {
+      constexpr std::string_view kExpected =
+          "a host such as api.example.com, *.example.com or **.example.com";
+      const auto name = reader_.text(*host, kExpected);
+      if (!name) return;
+      if (const auto why = why_not_host(*name); !why.empty())
+        reader_.fault(*host, in_quotes(*name) + " " + why, "expected " + std::string(kExpected));
+      rule_.host = canonical_host(*name);
+      return;
+    }
+    const auto text = reader_.text(*cidr, "a network such as 192.0.2.0/24");
+    if (!text) return;
+    const Cidr read = read_cidr(*text);
+    if (!read.why_not.empty()) {
+      reader_.fault(*cidr, in_quotes(*text) + " " + read.why_not,
+                    "expected a network such as 192.0.2.0/24 or 2001:db8::/32");
+    } else if (const auto place = fields_.get("private");
+               !read.public_address && (!place || place->node->text.starts_with('f'))) {
+      reader_.fault(*cidr, in_quotes(*text) + " is not a public network",
+                    "expected private: true beside it, if that is what is meant");
+    }
+    rule_.cidr = *text;
+  }
+
+  void load_protocol() {
+    rule_.protocol = rule_.cidr.empty() ? "http" : "tcp";
+    if (const auto place = fields_.get("protocol"))
+      if (const auto index = reader_.word(*place, kProtocols)) rule_.protocol = kProtocols[*index];
+  }
+
+  void add_port(const Place& place) {
+    const auto port = reader_.integer(place, 1, 65535);
+    if (!port) return;
+    const auto number = static_cast<uint16_t>(*port);
+    if (std::find(rule_.ports.begin(), rule_.ports.end(), number) != rule_.ports.end())
+      reader_.fault(place, std::to_string(number) + " is there twice", "expected each port once");
+    rule_.ports.push_back(number);
+  }
+
+  void load_ports() {
+    const auto port = fields_.get("port"), ports = fields_.get("ports");
+    if (port && ports)
+      reader_.fault(fields_.key_position("port"), port->field, "is there beside ports",
+                    "expected one of them");
+    if (port) add_port(*port);
+    if (ports) {
+      const auto items = reader_.items(*ports, "a list of ports");
+      if (items.empty() && ports->node->kind == codec::YamlNode::Kind::kSequence) refuse_empty(*ports);
+      for (const auto& item : items) add_port(item);
+    }
+    if (port || ports) return;
+    if (rule_.protocol == "tcp")
+      reader_.fault(place_, "is a rule for tcp without ports", "expected port or ports");
+    else
+      rule_.ports = {443};
+  }
+
+  // An empty list grants nothing, and a rule that grants nothing is a mistake.
+  void refuse_empty(const Place& place) {
+    reader_.fault(place, "is empty, so that the rule allows nothing",
+                  "expected at least one, or no such rule");
+  }
+
+  template <typename Why>
+  void load_list(const char* key, std::vector<std::string>& out, Why why_not) {
+    const auto place = fields_.get(key);
+    if (!place) return;
+    const auto items = reader_.items(*place, "a list");
+    if (items.empty() && place->node->kind == codec::YamlNode::Kind::kSequence) refuse_empty(*place);
+    for (const auto& item : items) {
+      const auto value = reader_.text(item, "text");
+      if (!value) continue;
+      if (const auto why = why_not(*value); !why.empty())
+        reader_.fault(item, in_quotes(*value) + " " + why,
+                      std::string_view(key) == "methods" ? "expected methods in capitals, such as GET"
+                                                         : "expected a pattern such as /v1/**");
+      else if (std::find(out.begin(), out.end(), *value) != out.end())
+        reader_.fault(item, in_quotes(*value) + " is there twice", "expected each once");
+      out.push_back(*value);
+    }
+  }
+
+  void load_git(const Place& place) {
+    const Fields fields(reader_, place, kGitKeys, "git");
+    if (!fields.valid()) return;
+    EgressRule::Git git;
+    if (const auto repository = fields.require("repository", "a path such as acme/widget")) {
+      if (const auto path = reader_.text(*repository, "a path such as acme/widget")) {
+        auto why = std::string(why_not_relative_path(*path));
+        if (why.empty() && path->find_first_of("*?%#") != std::string::npos)
+          why = "the path contains a pattern or an escape";
+        if (!why.empty())
+          reader_.fault(*repository, in_quotes(*path) + ": " + why,
+                        "expected one repository, such as acme/widget");
+        git.repository = *path;
+      }
+    }
+    if (const auto fetch = fields.get("fetch")) git.fetch = reader_.boolean(*fetch).value_or(false);
+    if (const auto push = fields.get("push")) {
+      for (const auto& item : reader_.items(*push, "a list of refs, such as [\"refs/heads/agent/**\"]")) {
+        const auto pattern = reader_.text(item, "a ref");
+        if (!pattern) continue;
+        if (const auto why = why_not_ref_pattern(*pattern); !why.empty())
+          reader_.fault(item, in_quotes(*pattern) + " " + why,
+                        "expected a pattern such as refs/heads/agent/**");
+        git.push.push_back(*pattern);
+      }
+    }
+    if (!git.fetch && git.push.empty())
+      reader_.fault(place, "allows neither fetch nor push", "expected fetch: true, push: [...] or both");
+    rule_.git = std::move(git);
+  }
+
+  void load_credential() {
+    const auto place = fields_.get("credential");
+    if (!place) return;
+    const auto name = reader_.text(*place, "the name of a credential");
+    if (!name) return;
+    loading_.credentials_used.emplace_back(*place, *name);
+    rule_.credential = *name;
+    if (rule_.protocol != "http") {
+      reader_.fault(fields_.key_position("credential"), place->field, "cannot be put into " + rule_.protocol,
+                    "expected protocol: http");
+      return;
+    }
+    for (const char* key : {"methods", "paths"})
+      if (!rule_.git && !fields_.has(key))
+        reader_.fault(
+            place_, "hands out a credential without " + std::string(key),
+            std::string("expected ") + key + ", since a credential is bounded by verb and not only by host");
+  }
+
+  void check_together() {
+    const auto refuse = [&](const char* key, const std::string& why, const char* expected) {
+      if (fields_.has(key))
+        reader_.fault(fields_.key_position(key), codec::child_path(place_.field, key), why, expected);
+    };
+    if (!rule_.cidr.empty() && rule_.protocol != "tcp")
+      refuse("protocol", "is " + rule_.protocol + " for a network of addresses",
+             "expected tcp, or a rule with host");
+    if (rule_.protocol != "http")
+      for (const char* key : {"methods", "paths", "websocket", "git"})
+        refuse(key, "means nothing for " + rule_.protocol, "expected it with protocol: http only");
+    if (rule_.git)
+      for (const char* key : {"methods", "paths", "websocket"})
+        refuse(key, "stands beside git, which says what may be asked", "expected one of them");
+  }
+
+  Loading& loading_;
+  Reader& reader_;
+  const Place& place_;
+  Fields fields_;
+  EgressRule rule_;
+};
+
+}  // namespace
+
+void load_egress(Loading& loading, const Place& place) {
+  const auto items = loading.reader.items(place, "a list of rules, such as [{host: api.example.com}]");
+  if (items.size() > kMostRules)
+    loading.reader.fault(place, "has " + std::to_string(items.size()) + " rules",
+                         "expected at most " + std::to_string(kMostRules));
+  for (const auto& item : items) RuleLoader(loading, item).load();
+}
+
+}  // namespace firestop::manifest

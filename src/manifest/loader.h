@@ -1,0 +1,27 @@
+// The parts of the loader, one a section of the document. Each reports its faults to the reader and fills
+// its part of the manifest with what was right.
+#pragma once
+
+#include "base/fd.h"
+#include "manifest/manifest.h"
+#include "manifest/reader.h"
+
+namespace firestop::manifest {
+
+struct Loading {
+  Reader& reader;
+  Manifest& manifest;
+  UniqueFd folder;  // O_PATH; not valid if the folder can't be opened, and then links are not looked at
+  // Where the values stand that are checked once everything is known.
+  std::vector<std::pair<Place, std::string>> accounts;  // names that must be declared: users
+  std::vector<std::pair<Place, std::string>> groups;    // and groups
+  std::vector<std::pair<Place, std::string>> credentials_used;
+};
+
+void load_workspace(Loading& loading, const Place& place);
+void load_entries(Loading& loading, const Place& place);
+void load_limits(Loading& loading, const Place& place);
+void load_egress(Loading& loading, const Place& place);
+void load_credentials(Loading& loading, const Place& place);
+
+}  // namespace firestop::manifest

@@ -1,0 +1,33 @@
+#include "manifest/needs.h"
+
+namespace firestop::manifest {
+
+Result<void> check_supported(const Manifest& manifest) {
+  std::string needs;
+  const auto need = [&](const std::string& line) { needs += "\n  " + line; };
+  if (manifest.kind == Kind::kVerdict) need("kind: verdict runs are not available");
+  if (!manifest.egress.empty())
+    need("egress: a sandbox has no network yet; without this section it runs, with none");
+  if (!manifest.credentials.empty())
+    need("credentials: there is nothing yet that would put them into requests");
+  if (!manifest.image.oci.empty())
+    need("image: images of registries are not available; name a recipe, such as agent-base");
+  for (const auto& entry : manifest.entries)
+    if (!entry.host.empty())
+      need("workspace.entries." + entry.path +
+           ".host: only repositories below the manifest's folder are available");
+  for (const auto capability : {Capability::kSkills, Capability::kMemory, Capability::kCompaction})
+    if (manifest.capabilities.contains(capability))
+      need(std::string("capabilities: ") + to_string(capability) + " is not available");
+  for (const auto capability : {Capability::kShell, Capability::kFilesystem})
+    if (!manifest.capabilities.contains(capability))
+      need(std::string("capabilities: ") + to_string(capability) +
+           " is not granted, and nothing enforces that yet; grant it, or wait");
+  if (needs.empty()) return {};
+  return fail(
+      "manifest.unsupported",
+      manifest.file + ": this version of Firestop cannot give or enforce what the manifest says:" + needs,
+      "nothing was started; `firestop explain` shows what the manifest grants");
+}
+
+}  // namespace firestop::manifest
