@@ -180,7 +180,7 @@ void check_kind(Loading& loading, const Fields& fields) {
              "is an output in a manifest of kind verdict");
   for (const auto capability : {Capability::kMemory, Capability::kCompaction})
     if (manifest.capabilities.contains(capability))
-      refuse({1, 1}, "capabilities",
+      refuse(fields.key_position("capabilities"), "capabilities",
              std::string("grants ") + to_string(capability) + " in a manifest of kind verdict");
 }
 

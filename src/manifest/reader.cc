@@ -231,9 +231,9 @@ std::optional<double> Reader::number(const Place& place, double least, double mo
   if (error != std::errc() || end != written->data() + written->size() ||
       !(value >= least && value <= most) || !exact || written->find_first_of("eExo") != std::string::npos) {
     fault(place,
-          *written + (value < least  ? " is too small"
-                      : value > most ? " is too large"
-                                     : " is not accepted"),
+          shown(*written) + (value < least  ? " is too small"
+                             : value > most ? " is too large"
+                                            : " is not accepted"),
           "expected " + expected + ", with at most three decimals");
     return std::nullopt;
   }
