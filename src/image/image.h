@@ -31,9 +31,9 @@ Result<BootFiles> find(const std::string& name);
 
 struct Listed {
   std::string name, digest, kernel_release;
-  uint64_t bytes = 0;      // on disk
-  int64_t created = 0;     // seconds since 1970
-  bool current = false;    // the one that ensure() would take
+  uint64_t bytes = 0;    // on disk
+  int64_t created = 0;   // seconds since 1970
+  bool current = false;  // the one that ensure() would take
 };
 Result<std::vector<Listed>> list();
 // Removes what no recipe leads to any more (all = everything); returns bytes freed.
