@@ -1,9 +1,10 @@
-// The one place where Boost.JSON's own code is compiled: only what its basic_parser needs (boost/json/src.hpp
-// has a catch in it, which the guest's flags refuse).
+// The one place where Boost.JSON's own code is compiled: only what its basic_parser needs, with what
+// sanitizers ask for (boost/json/src.hpp has a catch in it, which the guest's flags refuse).
 #define BOOST_JSON_SOURCE
 #include <boost/json/basic_parser.hpp>
 #include <boost/json/detail/impl/default_resource.ipp>
 #include <boost/json/detail/impl/except.ipp>
+#include <boost/json/detail/impl/shared_resource.ipp>
 #include <boost/json/detail/impl/stack.ipp>
 #include <boost/json/impl/error.ipp>
 
