@@ -1,0 +1,28 @@
+// The commands, one file each; table.cc puts them in the order in which people see them.
+#pragma once
+
+#include "cli/command.h"
+
+namespace firestop::cli {
+
+CommandTable all_commands();
+
+CommandSpec run_command();  // run.cc
+CommandSpec init_command();
+CommandSpec check_command();
+CommandSpec explain_command();
+CommandSpec image_group();  // image.cc
+CommandSpec image_build_command();
+CommandSpec image_list_command();
+CommandSpec image_prune_command();
+CommandSpec runs_command();
+CommandSpec show_command();
+CommandSpec rm_command();
+CommandSpec doctor_command();
+CommandSpec completion_command();
+CommandSpec help_command();
+CommandSpec version_command();
+CommandSpec man_command();       // hidden: makes the manual pages
+CommandSpec complete_command();  // hidden: what shells ask while somebody types
+
+}  // namespace firestop::cli

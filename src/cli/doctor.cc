@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/doctor_checks.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+
+namespace firestop::cli {
+namespace {
+
+Style style_of(Health health) {
+  switch (health) {
+    case Health::kOk:
+      return Style::kGreen;
+    case Health::kDegraded:
+      return Style::kYellow;
+    case Health::kMissing:
+      return Style::kRed;
+  }
+  return Style::kPlain;
+}
+
+void print(const std::vector<Check>& checks, Terminal& terminal) {
+  size_t widest = 0;
+  for (const auto& check : checks) widest = std::max(widest, check.title.size());
+  constexpr size_t kStateWidth = 10;
+  const size_t indent = kStateWidth + widest + 2;
+  for (const auto& check : checks) {
+    std::string state = to_string(check.health);
+    const std::string gap(kStateWidth - state.size(), ' ');
+    terminal.out(terminal.paint(style_of(check.health), state, Stream::kOut) + gap + check.title +
+                 std::string(widest + 2 - check.title.size(), ' ') +
+                 wrap_words(printable(check.found), indent, terminal.width()) + "\n");
+    const auto more = [&](const std::string& label, const std::string& text) {
+      if (!text.empty())
+        terminal.out(std::string(indent, ' ') +
+                     wrap_words(label + printable(text), indent, terminal.width()) + "\n");
+    };
+    more("means: ", check.meaning);
+    more("mend: ", check.mend);
+  }
+}
+
+Result<int> doctor(const ParsedArgs&, Context& context) {
+  sandbox::RunStore store(state_directory());
+  sweep(context, store);
+  const std::vector<Check> checks = check_host();
+  const bool possible =
+      std::none_of(checks.begin(), checks.end(), [](const Check& c) { return c.health == Health::kMissing; });
+  const bool degraded =
+      std::any_of(checks.begin(), checks.end(), [](const Check& c) { return c.health == Health::kDegraded; });
+  if (context.json) {
+    codec::JsonArray all;
+    for (const auto& check : checks)
+      all.push_back(codec::JsonObject{{"id", check.id},
+                                      {"title", check.title},
+                                      {"state", to_string(check.health)},
+                                      {"found", check.found},
+                                      {"meaning", check.meaning},
+                                      {"mend", check.mend}});
+    print_json(context, codec::JsonObject{{"runs_possible", possible}, {"checks", std::move(all)}});
+  } else {
+    print(checks, context.terminal);
+    context.terminal.out(
+        !possible  ? "\nNo run is possible here until what is missing has been mended.\n"
+        : degraded ? "\nRuns are possible here; what is degraded says what is less than it could be.\n"
+                   : "\nRuns are possible here.\n");
+  }
+  return static_cast<int>(possible ? ExitStatus::kOk : ExitStatus::kCannotStart);
+}
+
+}  // namespace
+
+CommandSpec doctor_command() {
+  return {
+      .name = "doctor",
+      .summary = "say whether runs are possible on this machine, and what would make them better",
+      .description =
+          "Looks at everything that a run needs: QEMU, KVM, the guest image and what builds it, git, control "
+          "groups, "
+          "memory and disk. Each is ok, degraded (runs are possible, with less) or missing (they are not), "
+          "with what "
+          "that means and how to mend it. Changes nothing; once after each boot of the host it tries for "
+          "some seconds "
+          "whether a guest really starts with KVM.\n\n"
+          "With --json: {runs_possible, checks}, each check with {id, title, state, found, meaning, mend}.",
+      .options = {json_option()},
+      .examples = {{"firestop doctor", "look at this machine"},
+                   {"firestop doctor --json | jq -r '.checks[] | select(.state != \"ok\") | .mend'",
+                    "what to do about it, for a program"}},
+      .exits = {exit_note(ExitStatus::kOk, "runs are possible"), exit_note(ExitStatus::kUsage),
+                exit_note(ExitStatus::kCannotStart, "something that every run needs is missing")},
+      .handler = doctor,
+  };
+}
+
+}  // namespace firestop::cli
