@@ -75,15 +75,14 @@ std::string group_with(const std::string& image, const std::vector<channel::Acco
   return out;
 }
 
-Result<void> make_accounts(const channel::Start& start, const Inside& root) {
-  const std::string shell = root.exists("/bin/bash") ? "/bin/bash" : "/bin/sh";
-  TRY_ASSIGN(const std::string passwd, root.read("/etc/passwd"));
-  TRY_ASSIGN(const std::string group, root.read("/etc/group"));
-  TRY(root.make_directories("etc", {}));
-  TRY(root.write("/etc/passwd", passwd_with(passwd, start.accounts, shell), 0644));
-  TRY(root.write("/etc/group", group_with(group, start.accounts, start.groups), 0644));
+Result<void> write_accounts(const channel::Start& start, const Inside& image, const Inside& upper) {
+  const std::string shell = image.exists("/bin/bash") ? "/bin/bash" : "/bin/sh";
+  TRY_ASSIGN(const std::string passwd, image.read("/etc/passwd"));
+  TRY_ASSIGN(const std::string group, image.read("/etc/group"));
+  TRY(upper.write("/etc/passwd", passwd_with(passwd, start.accounts, shell), 0644));
+  TRY(upper.write("/etc/group", group_with(group, start.accounts, start.groups), 0644));
   for (const auto& account : start.accounts)
-    TRY(root.make_directories(home_of(account).substr(1), {account.uid, account.gid}));
+    TRY(upper.make_directories(home_of(account).substr(1), {account.uid, account.gid}));
   return {};
 }
 

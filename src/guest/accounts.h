@@ -19,7 +19,7 @@ std::string group_with(const std::string& image, const std::vector<channel::Acco
                        const std::vector<channel::Group>& groups);
 std::string home_of(const channel::Account& account);
 
-// Writes both files and makes the homes.
-Result<void> make_accounts(const channel::Start& start, const Inside& root);
+// Writes both files into `upper`, after those of `image`, and makes the homes.
+Result<void> write_accounts(const channel::Start& start, const Inside& image, const Inside& upper);
 
 }  // namespace firestop::guest

@@ -22,9 +22,15 @@ std::string in_group(const char* file) {
 
 }  // namespace
 
-Result<Cgroup> Cgroup::make(const Caps& caps) {
+Result<Cgroup> Cgroup::make() {
   TRY(write_kernel_file(std::string(kCgroups) + "/cgroup.subtree_control", "+memory +pids +cpu"));
   TRY(make_directory(kPath, 0755));
+  Cgroup group;
+  TRY_ASSIGN(group.fd_, open_file(kPath, O_PATH | O_DIRECTORY));
+  return group;
+}
+
+Result<void> Cgroup::limit(const Caps& caps) const {
   if (caps.memory_max > 0) TRY(write_kernel_file(in_group("memory.max"), std::to_string(caps.memory_max)));
   // No swap device exists; this keeps it so that memory.max is the whole truth.
   if (::access(in_group("memory.swap.max").c_str(), F_OK) == 0)
@@ -37,9 +43,7 @@ Result<Cgroup> Cgroup::make(const Caps& caps) {
     const long quota = std::max(1000L, static_cast<long>(caps.cpus * static_cast<double>(kPeriodUs)));
     TRY(write_kernel_file(in_group("cpu.max"), std::to_string(quota) + " " + std::to_string(kPeriodUs)));
   }
-  Cgroup group;
-  TRY_ASSIGN(group.fd_, open_file(kPath, O_PATH | O_DIRECTORY));
-  return group;
+  return {};
 }
 
 uint32_t Cgroup::oom_kills() const {

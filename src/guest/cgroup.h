@@ -16,7 +16,9 @@ struct Caps {
 
 class Cgroup {
  public:
-  static Result<Cgroup> make(const Caps& caps);
+  // Before "ready": an empty one, with the controllers that there are.
+  static Result<Cgroup> make();
+  Result<void> limit(const Caps& caps) const;
 
   int fd() const { return fd_.get(); }
   // Times that the kernel killed a process here for want of memory, since the start.

@@ -6,14 +6,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -30,17 +27,6 @@ constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 Result<void> name_host(const std::string& name) {
   if (::sethostname(name.data(), name.size()) != 0)
     return fail_errno("container.name", "cannot set the host name");
-  return {};
-}
-
-// A new network namespace has one device, and that is down.
-Result<void> raise_loopback() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  ::memcpy(request.ifr_name, "lo", 3);
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (!socket.valid() || ::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0)
-    return fail_errno("container.loopback", "cannot raise the loopback device");
   return {};
 }
 
@@ -188,10 +174,11 @@ Result<void> build_container(const ContainerSettings& settings) {
   // The process was born into its cgroup; only now can that be the root that it sees.
   if (::unshare(CLONE_NEWCGROUP) != 0)
     return fail_errno("container.cgroup", "cannot leave the cgroup namespace");
+  if (::setns(settings.network, CLONE_NEWNET) != 0)
+    return fail_errno("container.network", "cannot enter the network namespace");
   ::umask(0);  // devices and /dev/shm are for all; drop_privileges() sets the account's
   TRY(mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE));
   TRY(name_host(settings.hostname));
-  TRY(raise_loopback());
   if (settings.writable) TRY(freeze_workspace(settings.root, *settings.writable));
   TRY(build_dev(settings.root + "/dev", settings.shared_memory));
   TRY(build_proc_and_sys(settings.root));

@@ -13,7 +13,7 @@
 namespace firestop::guest {
 namespace {
 
-constexpr uint64_t kNamespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
+constexpr uint64_t kNamespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
 // As fork(2), into new namespaces and the container's cgroup. SAFETY: a raw clone3(2) without CLONE_VM is a
 // plain fork as far as memory goes; PID 1 has one thread, so no lock of glibc's can be held.

@@ -26,7 +26,8 @@ struct ContainerSettings {
   std::string seccomp;           // struct sock_filter[]; never empty
   uint64_t shared_memory = 0;    // bytes of /dev/shm
   uint32_t open_files = 0;
-  int cgroup = -1;  // directory of the container's cgroup; not owned
+  int cgroup = -1;   // directory of the container's cgroup; not owned
+  int network = -1;  // the containers' network namespace; not owned
   // The workspace is read-only but for these (absolute, inside); nullopt: all of it can be written.
   std::optional<std::vector<std::string>> writable;
   // Attack tests only: no container at all; uid 0 with every capability, in PID 1's own namespaces.

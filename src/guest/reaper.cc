@@ -176,7 +176,7 @@ void run_reaper(const ContainerSettings& settings, const ContainerCommand& comma
     tell(control, Report::Kind::kBroken, 0, error.message);
     ::_exit(125);
   };
-  std::vector<int> keep{control};
+  std::vector<int> keep{control, settings.network};
   for (const auto& [ours, theirs] : command.descriptors) keep.push_back(ours);
   close_all_but(keep);
   if (settings.outside) {

@@ -12,8 +12,11 @@ namespace firestop::guest {
 // Before "ready": the root image, read-only.
 Result<void> mount_image(Disks& disks);
 
-// Mounts the scratch disk and the overlay that is the container's root (kRoot).
-Result<void> mount_root(Disks& disks);
+// The run's own disk; and on it the directory that becomes the upper layer of the container's root, empty.
+Result<void> mount_scratch(Disks& disks);
+inline constexpr char kRootUpper[] = "/mnt/scratch/root/upper";
+// The overlay that is the container's root (kRoot).
+Result<void> mount_root();
 // Mounts /workspace with repositories and read-only mounts, and makes the output directories. `owner` is
 // the account that the workspace belongs to.
 Result<void> mount_workspace(const channel::Start& start, Owner owner, Disks& disks);

@@ -10,11 +10,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "guest/accounts.h"
 #include "guest/boot.h"
 #include "guest/clock.h"
+#include "guest/network.h"
 #include "guest/root.h"
-#include "guest/run_files.h"
+#include "guest/root_files.h"
 
 namespace firestop::guest {
 namespace {
@@ -89,6 +89,8 @@ Result<void> Session::run() {
 Result<void> Session::converse() {
   TRY(port_.open());
   TRY(mount_image(disks_));
+  TRY_ASSIGN(cgroup_, Cgroup::make());
+  TRY_ASSIGN(network_, make_container_network());
   port_.attach(events_);
   utsname kernel{};
   ::uname(&kernel);
@@ -145,15 +147,15 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   TRY(reseed(start.seed));
   TRY(set_clock(start.time_ns));
   watch.lap("clock and entropy");
-  TRY(mount_root(disks_));
+  TRY(mount_scratch(disks_));
+  watch.lap("disk");
+  TRY(write_root_files(start));
+  watch.lap("files");
+  TRY(mount_root());
   watch.lap("root");
   TRY(mount_workspace(start, {account->uid, account->gid}, disks_));
   watch.lap("workspace");
-  TRY_ASSIGN(const Inside root, Inside::open(kRoot));
-  TRY(make_accounts(start, root));
-  TRY(write_run_files(start, root));
-  watch.lap("accounts");
-  TRY_ASSIGN(cgroup_, Cgroup::make({start.memory_max, start.processes_max, start.cpus}));
+  TRY(cgroup_->limit({start.memory_max, start.processes_max, start.cpus}));
   settings_.root = kRoot;
   settings_.hostname = start.hostname;
   settings_.uid = account->uid;
@@ -163,6 +165,7 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   settings_.shared_memory = start.memory_max / 2;
   settings_.open_files = start.open_files_max;
   settings_.cgroup = cgroup_->fd();
+  settings_.network = network_.get();
   settings_.outside = start.test_root;
   if (!grants(start, "filesystem")) {
     settings_.writable.emplace();

@@ -47,6 +47,7 @@ class Session {
   Disks disks_;
   std::optional<channel::Start> start_;  // without seed and filter
   std::optional<Cgroup> cgroup_;
+  UniqueFd network_;
   ContainerSettings settings_;
   std::unique_ptr<Execution> execution_;
   std::optional<channel::Export> export_wanted_;
