@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "base/units.h"
 #include "image/sources.h"
+#include "image/tar_import.h"
 
 namespace firestop::image {
 
@@ -43,6 +44,20 @@ const std::vector<std::string>& always_removed() {
       "/dev/*",
   };
   return kPatterns;
+}
+
+ImportRules import_rules(const Recipe& recipe) {
+  ImportRules rules;
+  rules.remove = recipe.remove;
+  rules.remove.insert(rules.remove.end(), always_removed().begin(), always_removed().end());
+  rules.keep = recipe.keep;
+  const std::string line = "deb http://deb.debian.org/debian";
+  rules.add = {{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+               {"etc/hostname", "firestop\n"},
+               {"etc/apt/sources.list", line + " " + recipe.suite + " main\n" + line + " " + recipe.suite +
+                                            "-updates main\n" + line + "-security " + recipe.suite +
+                                            "-security main\n"}};
+  return rules;
 }
 
 Result<void> need_program(const std::string& name, const std::string& package) {
@@ -226,13 +241,12 @@ Result<void> build_root(const Recipe& recipe, const std::string& work_folder, co
   tar.second.reset();
   messages.second.reset();
 
-  PathFilter filter = recipe.filter;
-  filter.remove.insert(filter.remove.end(), always_removed().begin(), always_removed().end());
+  const ImportRules rules = import_rules(recipe);
   Result<uint64_t> packed = 0;
   std::string output;
   {
     const std::jthread importer([&, tar_fd = std::move(tar.first)]() mutable {
-      packed = root_from_tar(tar_fd.get(), image_path, filter);
+      packed = root_from_tar(tar_fd.get(), image_path, rules);
       tar_fd.reset();  // a failed import ends mmdebstrap by a broken pipe
     });
     output = follow(messages.first.get(), say);

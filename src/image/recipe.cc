@@ -67,8 +67,8 @@ std::string take_line(Recipe& recipe, const std::vector<std::string>& words) {
   if (key == "suite") return one(valid_suite, recipe.suite);
   if (key == "kernel") return one(valid_package, recipe.kernel_package);
   if (key == "packages") return each(valid_package, recipe.packages);
-  if (key == "remove") return each(valid_pattern, recipe.filter.remove);
-  if (key == "keep") return each(valid_pattern, recipe.filter.keep);
+  if (key == "remove") return each(valid_pattern, recipe.remove);
+  if (key == "keep") return each(valid_pattern, recipe.keep);
   return "unknown key '" + key + "'; expected suite, kernel, packages, remove or keep";
 }
 
@@ -77,8 +77,8 @@ std::string take_line(Recipe& recipe, const std::vector<std::string>& words) {
 std::string Recipe::canonical() const {
   std::string out = "suite " + suite + "\nkernel " + kernel_package + "\n";
   for (const std::string& package : packages) out += "package " + package + "\n";
-  for (const std::string& pattern : filter.remove) out += "remove " + pattern + "\n";
-  for (const std::string& pattern : filter.keep) out += "keep " + pattern + "\n";
+  for (const std::string& pattern : remove) out += "remove " + pattern + "\n";
+  for (const std::string& pattern : keep) out += "keep " + pattern + "\n";
   return out;
 }
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "image/tar_import.h"
 
 namespace firestop::image {
 
@@ -24,7 +23,7 @@ struct Recipe {
   std::string suite;
   std::string kernel_package;
   std::vector<std::string> packages;
-  PathFilter filter;
+  std::vector<std::string> remove, keep;
 
   // Everything that has an effect on the image, in one normal form.
   std::string canonical() const;

@@ -25,19 +25,20 @@ using erofs::NodePtr;
 constexpr size_t kChunk = 1u << 20;
 constexpr size_t kTarBlock = 64u << 10;
 
-// libarchive converts pax names to the thread's locale; with UTF-8 they stay the bytes that they are.
-class Utf8Locale {
+// libarchive converts pax names to the thread's locale, and composes letters on the way to UTF-8; in the
+// "C" locale it cannot, warns, and gives the bytes as they are.
+class PlainLocale {
  public:
-  Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{})) {
+  PlainLocale() : locale_(newlocale(LC_CTYPE_MASK, "C", locale_t{})) {
     if (locale_ != locale_t{}) before_ = uselocale(locale_);
   }
-  ~Utf8Locale() {
+  ~PlainLocale() {
     if (locale_ == locale_t{}) return;
     uselocale(before_);
     freelocale(locale_);
   }
-  Utf8Locale(const Utf8Locale&) = delete;
-  Utf8Locale& operator=(const Utf8Locale&) = delete;
+  PlainLocale(const PlainLocale&) = delete;
+  PlainLocale& operator=(const PlainLocale&) = delete;
 
  private:
   locale_t locale_ = {}, before_ = {};
@@ -93,9 +94,8 @@ Result<void> copy_out(const Spool& spool, uint64_t offset, uint64_t size,
 
 class Importer {
  public:
-  Importer(const PathFilter& filter, const TarLimits& limits, std::shared_ptr<Spool> spool)
-      : filter_(filter),
-        limits_(limits),
+  Importer(const ImportRules& rules, std::shared_ptr<Spool> spool)
+      : rules_(rules),
         spool_(std::move(spool)),
         root_(erofs::make_directory(0755, 0, 0, 0)),
         buffer_(kChunk, '\0') {}
@@ -106,11 +106,11 @@ class Importer {
     const char* raw = archive_entry_pathname(entry);
     if (raw == nullptr) return bad("?", "a name that cannot be read");
     TRY_ASSIGN(const std::string path, normal_path(raw));
-    if (++entries_ > limits_.entries) return bad(path, "too many entries");
-    if (std::count(path.begin(), path.end(), '/') >= limits_.depth) return bad(path, "too deep");
+    if (++entries_ > rules_.max_entries) return bad(path, "too many entries");
+    if (std::count(path.begin(), path.end(), '/') >= rules_.max_depth) return bad(path, "too deep");
     const bool directory =
         archive_entry_hardlink(entry) == nullptr && archive_entry_filetype(entry) == AE_IFDIR;
-    if (!directory && matches(filter_.remove, "/" + path) && !matches(filter_.keep, "/" + path)) return {};
+    if (!directory && matches(rules_.remove, "/" + path) && !matches(rules_.keep, "/" + path)) return {};
     if (directory) return add_directory(path, entry);
     if (path.empty()) return bad(raw, "the root is not a directory");
     TRY_ASSIGN(const NodePtr node, make(tar, entry, path));
@@ -119,6 +119,14 @@ class Importer {
     NodePtr& place = parent->children[std::string(file_name(path))];
     if (place && S_ISDIR(place->mode)) return bad(path, "a file in the place of a directory");
     place = node;  // as tar does: what comes later counts
+    return {};
+  }
+
+  Result<void> add_files() {
+    for (const auto& [path, bytes] : rules_.add) {
+      TRY_ASSIGN(const NodePtr parent, parent_of(path));
+      parent->children[std::string(file_name(path))] = erofs::make_file(bytes, 0644, 0, 0, root_->mtime);
+    }
     return {};
   }
 
@@ -183,7 +191,7 @@ class Importer {
     TRY_ASSIGN(const NodePtr parent, parent_of(target));
     const auto found = parent->children.find(std::string(file_name(target)));
     if (found != parent->children.end() && !S_ISDIR(found->second->mode)) return found->second;
-    if (matches(filter_.remove, "/" + target)) return NodePtr();
+    if (matches(rules_.remove, "/" + target)) return NodePtr();
     return bad(path, "a hard link to '" + target + "', which is no file before it");
   }
 
@@ -193,7 +201,7 @@ class Importer {
       const la_ssize_t n = archive_read_data(tar, buffer_.data(), buffer_.size());
       if (n < 0) return bad(path, archive_error_string(tar) ? archive_error_string(tar) : "cut short");
       if (n == 0) break;
-      if (spool_->size + static_cast<uint64_t>(n) > limits_.bytes) return bad(path, "too many bytes");
+      if (spool_->size + static_cast<uint64_t>(n) > rules_.max_bytes) return bad(path, "too many bytes");
       TRY(write_all(spool_->fd.get(), {buffer_.data(), static_cast<size_t>(n)}));
       spool_->size += static_cast<uint64_t>(n);
     }
@@ -204,8 +212,7 @@ class Importer {
     return {};
   }
 
-  const PathFilter& filter_;
-  const TarLimits& limits_;
+  const ImportRules& rules_;
   std::shared_ptr<Spool> spool_;
   NodePtr root_;
   std::string buffer_;
@@ -213,7 +220,7 @@ class Importer {
 };
 
 Result<void> read_archive(int tar_fd, Importer& importer) {
-  const Utf8Locale locale;
+  const PlainLocale locale;
   const std::unique_ptr<archive, int (*)(archive*)> tar(archive_read_new(), archive_read_free);
   if (!tar) return fail("image.bad_archive", "out of memory");
   archive_read_support_format_tar(tar.get());
@@ -238,12 +245,12 @@ Result<void> read_archive(int tar_fd, Importer& importer) {
 
 }  // namespace
 
-Result<uint64_t> root_from_tar(int tar_fd, const std::string& image_path, const PathFilter& filter,
-                               const TarLimits& limits) {
+Result<uint64_t> root_from_tar(int tar_fd, const std::string& image_path, const ImportRules& rules) {
   auto spool = std::make_shared<Spool>();
   TRY_ASSIGN(spool->fd, open_file(parent_path(image_path), O_TMPFILE | O_RDWR));
-  Importer importer(filter, limits, spool);
+  Importer importer(rules, spool);
   TRY(read_archive(tar_fd, importer));
+  TRY(importer.add_files());
   erofs::Writer writer(importer.root());
   TRY(writer.layout());
   TRY_ASSIGN(const UniqueFd image, open_file(image_path, O_RDWR | O_CREAT | O_EXCL));
