@@ -19,7 +19,8 @@ bool touch(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> cached_file(const std::string& name, const std::function<Result<void>(const std::string&)>& make) {
+Result<std::string> cached_file(const std::string& name,
+                                const std::function<Result<void>(const std::string&)>& make) {
   const std::string path = join_path(cache_directory(), name);
   if (touch(path)) return path;
   TRY(make_directories(parent_path(path)));
@@ -36,7 +37,8 @@ Result<std::string> cached_file(const std::string& name, const std::function<Res
   }
   TRY_ASSIGN(const UniqueFd file, open_file(temporary, O_RDONLY));
   if (::fsync(file.get()) != 0) return fail_errno("cache.write", "cannot sync " + temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail_errno("cache.write", "cannot rename " + temporary);
+  if (::rename(temporary.c_str(), path.c_str()) != 0)
+    return fail_errno("cache.write", "cannot rename " + temporary);
   return path;
 }
 

@@ -10,10 +10,11 @@
 
 namespace firestop::workspace {
 
-// The path of `name` ("workspaces/KEY.erofs") below cache_directory(). If it is not there, `make` is called with
-// the path of a temporary file to create beside it, which then takes its name; one maker at a time (flock).
-// What is found counts as used now (its access time), for whoever prunes.
-Result<std::string> cached_file(const std::string& name, const std::function<Result<void>(const std::string&)>& make);
+// The path of `name` ("workspaces/KEY.erofs") below cache_directory(). If it is not there, `make` is called
+// with the path of a temporary file to create beside it, which then takes its name; one maker at a time
+// (flock). What is found counts as used now (its access time), for whoever prunes.
+Result<std::string> cached_file(const std::string& name,
+                                const std::function<Result<void>(const std::string&)>& make);
 
 // A directory that is removed with everything in it when this object goes.
 class TemporaryDirectory {

@@ -26,15 +26,34 @@ constexpr uint64_t kMinInodes = 16384, kMaxInodes = 8ull << 20;
 Result<void> make_template(const std::string& path, uint64_t bytes) {
   {
     TRY_ASSIGN(const UniqueFd file, open_file(path, O_RDWR | O_CREAT | O_EXCL));
-    if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return fail_errno("disk.make", "cannot size " + path);
+    if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
+      return fail_errno("disk.make", "cannot size " + path);
   }
   Command command;
-  command.argv = {"mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-I", "256", "-m", "0", "-N",
-                  std::to_string(std::clamp(bytes / kBytesPerInode, kMinInodes, kMaxInodes)), "-O",
-                  "none,filetype,extent,flex_bg,sparse_super2,large_file,huge_file,dir_index,dir_nlink,ext_attr,"
-                  "extra_isize,uninit_bg",
-                  "-E", "lazy_itable_init=1,num_backup_sb=0,root_owner=0:0", "-G", "256", path};
-  command.env = std::vector<std::string>{"LC_ALL=C", "MKE2FS_CONFIG=/dev/null", "PATH=/usr/sbin:/sbin:/usr/bin:/bin"};
+  command.argv = {
+      "mke2fs",
+      "-q",
+      "-F",
+      "-t",
+      "ext4",
+      "-b",
+      "4096",
+      "-I",
+      "256",
+      "-m",
+      "0",
+      "-N",
+      std::to_string(std::clamp(bytes / kBytesPerInode, kMinInodes, kMaxInodes)),
+      "-O",
+      "none,filetype,extent,flex_bg,sparse_super2,large_file,huge_file,dir_index,dir_nlink,ext_attr,"
+      "extra_isize,uninit_bg",
+      "-E",
+      "lazy_itable_init=1,num_backup_sb=0,root_owner=0:0",
+      "-G",
+      "256",
+      path};
+  command.env =
+      std::vector<std::string>{"LC_ALL=C", "MKE2FS_CONFIG=/dev/null", "PATH=/usr/sbin:/sbin:/usr/bin:/bin"};
   auto made = run_checked(command);
   if (!made) return fail("disk.make", made.error().message, "mke2fs comes with the package e2fsprogs");
   return {};

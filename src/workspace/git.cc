@@ -123,8 +123,8 @@ Result<GitOutcome> run_git(const std::string& git_dir, const std::vector<std::st
   return GitOutcome{result.status, std::move(result.out), std::move(result.err)};
 }
 
-Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in, int out,
-                              const GitLimits& limits) {
+Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in,
+                              int out, const GitLimits& limits) {
   TRY_ASSIGN(const UniqueFd error, memory_file("git-stderr"));
   Command command = git_command(git_dir, arguments);
   command.descriptors = descriptors(in, out, error.get());
@@ -136,7 +136,8 @@ Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std:
   const auto deadline = std::chrono::steady_clock::now() + limits.timeout;
   while (true) {
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+            .count();
     const int n = ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000000)));
     if (n > 0) break;
     if ((n < 0 && errno == EINTR) || left > 0) continue;
@@ -159,9 +160,9 @@ Result<std::string> git_checked(std::string_view code, const std::string& git_di
                         last_words(outcome.error));
 }
 
-Result<void> git_records(std::string_view code, const std::string& git_dir, const std::vector<std::string>& arguments,
-                         int input, char separator, size_t record_limit,
-                         const std::function<Result<void>(std::string_view)>& record) {
+Result<void> git_records(std::string_view code, const std::string& git_dir,
+                         const std::vector<std::string>& arguments, int input, char separator,
+                         size_t record_limit, const std::function<Result<void>(std::string_view)>& record) {
   TRY_ASSIGN(const UniqueFd error, memory_file("git-stderr"));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("git.start", "cannot make a pipe");
@@ -169,6 +170,10 @@ Result<void> git_records(std::string_view code, const std::string& git_dir, cons
   UniqueFd write_end(ends[1]);
   Command command = git_command(git_dir, arguments);
   command.descriptors = descriptors(input, write_end.get(), error.get());
+  GitLimits limits;
+  limits.cpu_seconds = 600;
+  command.before_exec = apply_limits;
+  command.before_exec_context = &limits;
   TRY_ASSIGN(Child child, spawn(command));
   write_end.reset();
   std::string buffer;
@@ -183,7 +188,8 @@ Result<void> git_records(std::string_view code, const std::string& git_dir, cons
     for (size_t end; failed && (end = buffer.find(separator, from)) != std::string::npos; from = end + 1)
       failed = record(std::string_view(buffer).substr(from, end - from));
     buffer.erase(0, from);
-    if (buffer.size() > record_limit) failed = fail(code, "git " + arguments.front() + ": a record is too long");
+    if (buffer.size() > record_limit)
+      failed = fail(code, "git " + arguments.front() + ": a record is too long");
   }
   if (!failed) {
     child.kill_and_wait();
@@ -252,9 +258,11 @@ Result<ObjectReader::Header> ObjectReader::stream(const std::string& id,
   const size_t first = line.find(' ');
   const size_t second = first == std::string::npos ? first : line.find(' ', first + 1);
   if (second == std::string::npos)
-    return fail("git.missing_objects", "object " + id + " is not in the repository",
-                "a partial clone lacks objects: fetch them all first (git fetch --refetch --filter=blob:limit=1t)");
-  Header header{line.substr(first + 1, second - first - 1), std::strtoull(line.c_str() + second + 1, nullptr, 10)};
+    return fail(
+        "git.missing_objects", "object " + id + " is not in the repository",
+        "a partial clone lacks objects: fetch them all first (git fetch --refetch --filter=blob:limit=1t)");
+  Header header{line.substr(first + 1, second - first - 1),
+                std::strtoull(line.c_str() + second + 1, nullptr, 10)};
   TRY(begin(header));
   uint64_t left = header.size;
   while (left > 0) {
@@ -273,7 +281,8 @@ Result<std::string> ObjectReader::read(const std::string& id, std::string_view t
   std::string data;
   const auto begin = [&](const Header& header) -> Result<void> {
     if (header.type != type) return fail("git.read", "object " + id + " is a " + header.type);
-    if (header.size > limit) return fail("git.read", "object " + id + " has " + std::to_string(header.size) + " bytes");
+    if (header.size > limit)
+      return fail("git.read", "object " + id + " has " + std::to_string(header.size) + " bytes");
     data.reserve(static_cast<size_t>(header.size));
     return {};
   };
@@ -301,7 +310,8 @@ std::string last_words(std::string_view error) {
   while (!error.empty() && error.back() == '\n') error.remove_suffix(1);
   if (error.size() > 1000) error = error.substr(error.size() - 1000);
   std::string line;
-  for (const char c : error) line += c == '\n' ? std::string("; ") : std::string(1, c < 32 || c == 127 ? '?' : c);
+  for (const char c : error)
+    line += c == '\n' ? std::string("; ") : std::string(1, c < 32 || c == 127 ? '?' : c);
   return line.empty() ? "no message" : line;
 }
 

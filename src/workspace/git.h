@@ -42,18 +42,19 @@ struct GitOutcome {
 Result<GitOutcome> run_git(const std::string& git_dir, const std::vector<std::string>& arguments,
                            const std::string& input = {}, uint64_t output_limit = 64u << 20);
 // As run_git, with stdin and stdout as descriptors (-1: /dev/null) and limits on the child.
-Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in, int out,
-                              const GitLimits& limits);
+Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in,
+                              int out, const GitLimits& limits);
 // A non-zero end is an error with git's last words: `code`, "git ARG0: ...".
 Result<std::string> git_checked(std::string_view code, const std::string& git_dir,
                                 const std::vector<std::string>& arguments, const std::string& input = {},
                                 uint64_t output_limit = 64u << 20);
 
-// Stdout in records that end with `separator`, as they come; `input` (a descriptor, -1 for none) is its stdin.
-// The callback's error ends git and is returned. Records beyond `record_limit` bytes are an error.
-Result<void> git_records(std::string_view code, const std::string& git_dir, const std::vector<std::string>& arguments,
-                         int input, char separator, size_t record_limit,
-                         const std::function<Result<void>(std::string_view)>& record);
+// Stdout in records that end with `separator`, as they come; `input` (a descriptor, -1 for none) is its
+// stdin. The callback's error ends git and is returned. At most ten minutes of processor time. Records beyond
+// `record_limit` bytes are an error.
+Result<void> git_records(std::string_view code, const std::string& git_dir,
+                         const std::vector<std::string>& arguments, int input, char separator,
+                         size_t record_limit, const std::function<Result<void>(std::string_view)>& record);
 
 // An unlinked temporary file with `data`, at offset 0; for the stdin of a child.
 Result<UniqueFd> temporary_input(std::string_view data);

@@ -16,10 +16,14 @@ void put_u32(std::string& out, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift & 0xff));
 }
 
-size_t hash_bytes(const std::string& object_format) { return object_format == "sha256" ? 32 : 20; }
+size_t hash_bytes(const std::string& object_format) {
+  return object_format == "sha256" ? 32 : 20;
+}
 
 // Entries are padded with 1 to 8 NULs to a multiple of eight.
-size_t padded(size_t bytes) { return (bytes + 8) / 8 * 8; }
+size_t padded(size_t bytes) {
+  return (bytes + 8) / 8 * 8;
+}
 
 struct TreeNode {
   std::string id;
@@ -41,7 +45,8 @@ TreeNode* descend(TreeNode& root, std::string_view path) {
 void put_tree(std::string& out, const std::string& name, const TreeNode& node) {
   size_t subtrees = 0;
   for (const auto& child : node.children) subtrees += child.second.entries > 0 ? 1 : 0;
-  out += name + '\0' + (node.id.empty() ? "-1" : std::to_string(node.entries)) + " " + std::to_string(subtrees) + "\n";
+  out += name + '\0' + (node.id.empty() ? "-1" : std::to_string(node.entries)) + " " +
+         std::to_string(subtrees) + "\n";
   out += node.id;
   // git keeps subtrees sorted by length, then bytes, and searches them so.
   std::vector<const std::pair<const std::string, TreeNode>*> order;
@@ -104,8 +109,8 @@ Result<std::string> write_index(const std::vector<IndexEntry>& entries, const In
     if (i > 0 && !(entries[i - 1].path < entry.path))
       return fail("git.index", entry.path + ": stands twice in the tree, or out of order");
     const size_t start = out.size();
-    for (const uint32_t word : {stat.seconds, 0u, stat.seconds, 0u, 0u, entry.inode, entry.mode, stat.uid, stat.gid,
-                                entry.size})
+    for (const uint32_t word :
+         {stat.seconds, 0u, stat.seconds, 0u, 0u, entry.inode, entry.mode, stat.uid, stat.gid, entry.size})
       put_u32(out, word);
     out += entry.id;
     const uint16_t flags = static_cast<uint16_t>(std::min<size_t>(entry.path.size(), kNameMask));

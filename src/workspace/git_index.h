@@ -10,14 +10,14 @@
 namespace firestop::workspace {
 
 struct IndexEntry {
-  std::string path;        // as in the tree: bytes, '/' between components
-  std::string id;          // binary object id
-  uint32_t mode = 0;       // 0100644, 0100755, 0120000, 0160000
-  uint32_t inode = 0;      // low 32 bits of st_ino
-  uint32_t size = 0;       // low 32 bits of st_size
+  std::string path;    // as in the tree: bytes, '/' between components
+  std::string id;      // binary object id
+  uint32_t mode = 0;   // 0100644, 0100755, 0120000, 0160000
+  uint32_t inode = 0;  // low 32 bits of st_ino
+  uint32_t size = 0;   // low 32 bits of st_size
 };
 
-struct IndexStat {  // the same for every entry
+struct IndexStat {       // the same for every entry
   uint32_t seconds = 0;  // ctime and mtime
   uint32_t uid = 0, gid = 0;
 };

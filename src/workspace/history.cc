@@ -52,7 +52,8 @@ Result<Walk> walk(const RepoSource& source, const std::unordered_set<std::string
       for (const auto& parent : parents)
         if (walk.commits.insert(parent).second) next.push_back(parent);
       if (walk.commits.size() > kMaxWalk)
-        return fail("git.too_many_commits", source.entry + ": more than " + std::to_string(kMaxWalk) + " commits",
+        return fail("git.too_many_commits",
+                    source.entry + ": more than " + std::to_string(kMaxWalk) + " commits",
                     "set `depth` on the entry");
     }
     level = std::move(next);
@@ -65,8 +66,9 @@ Result<Walk> walk(const RepoSource& source, const std::unordered_set<std::string
 
 Result<std::string> history_state(const RepoSource& source) {
   Sha256 digest;
-  TRY(git_records("git.read", source.git_dir, {"for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"}, -1,
-                  '\n', 8192, [&](std::string_view line) -> Result<void> {
+  TRY(git_records("git.read", source.git_dir,
+                  {"for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"}, -1, '\n', 8192,
+                  [&](std::string_view line) -> Result<void> {
                     digest.update(line);
                     digest.update("\n");
                     return {};
@@ -92,23 +94,26 @@ Result<History> read_history(const RepoSource& source) {
     history.shallow = std::move(walked.shallow);
   }
   std::vector<std::string> arguments = {
-      "for-each-ref", "--format=%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname)", "refs/tags"};
+      "for-each-ref", "--format=%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname)",
+      "refs/tags"};
   if (!partial) arguments.insert(arguments.begin() + 1, "--merged=" + source.commit);
-  TRY(git_records("git.read", source.git_dir, arguments, -1, '\n', 8192, [&](std::string_view line) -> Result<void> {
-    std::vector<std::string> fields;
-    for (int i = 0; i < 4; ++i) {
-      const size_t space = std::min(line.find(' '), line.size());
-      fields.emplace_back(line.substr(0, space));
-      line.remove_prefix(std::min(space + 1, line.size()));
-    }
-    TagRef tag{std::string(line), fields[0], fields[1] == "commit" ? fields[0] : fields[2]};
-    // Tags of tags, of trees and of blobs stay at home.
-    if (fields[1] != "commit" && fields[3] != "commit") return {};
-    if (partial && !walked.commits.contains(tag.commit)) return {};
-    if (history.tags.size() < kMaxTags) history.tags.push_back(std::move(tag));
-    return {};
-  }));
-  std::sort(history.tags.begin(), history.tags.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  TRY(git_records("git.read", source.git_dir, arguments, -1, '\n', 8192,
+                  [&](std::string_view line) -> Result<void> {
+                    std::vector<std::string> fields;
+                    for (int i = 0; i < 4; ++i) {
+                      const size_t space = std::min(line.find(' '), line.size());
+                      fields.emplace_back(line.substr(0, space));
+                      line.remove_prefix(std::min(space + 1, line.size()));
+                    }
+                    TagRef tag{std::string(line), fields[0], fields[1] == "commit" ? fields[0] : fields[2]};
+                    // Tags of tags, of trees and of blobs stay at home.
+                    if (fields[1] != "commit" && fields[3] != "commit") return {};
+                    if (partial && !walked.commits.contains(tag.commit)) return {};
+                    if (history.tags.size() < kMaxTags) history.tags.push_back(std::move(tag));
+                    return {};
+                  }));
+  std::sort(history.tags.begin(), history.tags.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return history;
 }
 

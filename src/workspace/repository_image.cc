@@ -2,8 +2,8 @@
 // for an ordinary clone. Nothing is checked out on the host: blobs go from `git cat-file` into the image.
 //
 // The index holds what stat(2) will show in the guest, so the first `git status` reads no file: EROFS has one
-// time per inode (all files get the commit's), overlayfs keeps the inode numbers of its lower layer in the low
-// 32 bits, which is what the index keeps, and git compares no device numbers.
+// time per inode (all files get the commit's), overlayfs keeps the inode numbers of its lower layer in the
+// low 32 bits, which is what the index keeps, and git compares no device numbers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,12 +51,15 @@ struct Builder {
   uint64_t bytes = 0;
 
   NodePtr directory() const { return make_directory(0755, owner.uid, owner.gid, time); }
-  NodePtr file(std::string data) const { return make_file(std::move(data), 0644, owner.uid, owner.gid, time); }
+  NodePtr file(std::string data) const {
+    return make_file(std::move(data), 0644, owner.uid, owner.gid, time);
+  }
 
   Result<void> read_commit();
   Result<void> read_tree();
   Result<void> add(std::string_view record);
-  Result<NodePtr> content(const std::string& path, const std::string& mode, const std::string& id, uint64_t size);
+  Result<NodePtr> content(const std::string& path, const std::string& mode, const std::string& id,
+                          uint64_t size);
 };
 
 std::string field_of(const std::string& commit, const std::string& name) {
@@ -83,7 +86,8 @@ Result<void> Builder::read_commit() {
 }
 
 bool is_dot_git(std::string_view name) {
-  return name.size() == 4 && name[0] == '.' && (name[1] | 32) == 'g' && (name[2] | 32) == 'i' && (name[3] | 32) == 't';
+  return name.size() == 4 && name[0] == '.' && (name[1] | 32) == 'g' && (name[2] | 32) == 'i' &&
+         (name[3] | 32) == 't';
 }
 
 std::string printable(std::string_view path) {
@@ -107,7 +111,8 @@ Result<NodePtr> Builder::content(const std::string& path, const std::string& mod
   if (mode == "100755") node->mode = (node->mode & ~static_cast<mode_t>(0777)) | 0755;
   node->size = size;
   if (size == 0) return node;
-  node->source = [reader = objects, id](const std::function<Result<void>(std::string_view)>& sink) -> Result<void> {
+  node->source = [reader = objects,
+                  id](const std::function<Result<void>(std::string_view)>& sink) -> Result<void> {
     TRY(reader->stream(id, [](const ObjectReader::Header&) { return Result<void>(); }, sink));
     return {};
   };
@@ -117,7 +122,8 @@ Result<NodePtr> Builder::content(const std::string& path, const std::string& mod
 // "MODE TYPE ID SIZE\tPATH" of ls-tree.
 Result<void> Builder::add(std::string_view record) {
   const size_t tab = record.find('\t');
-  if (tab == std::string_view::npos || record.size() < 12) return fail("git.read", "git ls-tree: a line without a path");
+  if (tab == std::string_view::npos || record.size() < 12)
+    return fail("git.read", "git ls-tree: a line without a path");
   const std::string mode(record.substr(0, 6));
   std::string_view rest = record.substr(7, tab - 7);
   const size_t space = rest.find(' ');
@@ -125,7 +131,8 @@ Result<void> Builder::add(std::string_view record) {
   rest.remove_prefix(std::min(space + 1, rest.size()));
   const std::string id(rest.substr(0, rest.find(' ')));
   const std::string path(record.substr(tab + 1));
-  if (!is_object_id(id, source.object_format)) return fail("git.read", "git ls-tree: a line without an object id");
+  if (!is_object_id(id, source.object_format))
+    return fail("git.read", "git ls-tree: a line without an object id");
   const std::string name(file_name(path));
   if (name.empty() || name == "." || name == ".." || is_dot_git(name))
     return fail("git.bad_tree", source.entry + ": the commit has an entry named '" + printable(path) + "'",
@@ -135,7 +142,8 @@ Result<void> Builder::add(std::string_view record) {
   const size_t slash = path.rfind('/');
   const std::string above = slash == std::string::npos ? "" : path.substr(0, slash);
   const auto parent = directories.find(above);
-  if (parent == directories.end()) return fail("git.bad_tree", source.entry + ": no directory for " + printable(path));
+  if (parent == directories.end())
+    return fail("git.bad_tree", source.entry + ": no directory for " + printable(path));
   NodePtr node;
   if (type == "tree" || type == "commit") {
     node = directory();
@@ -197,8 +205,8 @@ std::string config_text(const RepoSource& source) {
   text += "[remote \"origin\"]\n\turl = " + quoted("firestop:" + source.name) +
           "\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n";
   if (!source.branch.empty())
-    text += "[branch " + quoted(source.branch) + "]\n\tremote = origin\n\tmerge = " +
-            quoted("refs/heads/" + source.branch) + "\n";
+    text += "[branch " + quoted(source.branch) +
+            "]\n\tremote = origin\n\tmerge = " + quoted("refs/heads/" + source.branch) + "\n";
   return text + "[user]\n\tname = agent\n\temail = agent@firestop.invalid\n";
 }
 
@@ -226,13 +234,14 @@ Result<void> make_pack(const RepoSource& source, const History& history, const s
   limits.timeout = std::chrono::hours(1);
   TRY_ASSIGN(const GitOutcome outcome, run_git_on(source.git_dir, arguments, input.get(), -1, limits));
   if (outcome.ok()) return {};
-  return fail("git.missing_objects", source.entry + ": cannot pack the history: " + last_words(outcome.error),
-              "a partial clone or a damaged repository lacks objects: see git fsck; or set `depth` on the entry");
+  return fail(
+      "git.missing_objects", source.entry + ": cannot pack the history: " + last_words(outcome.error),
+      "a partial clone or a damaged repository lacks objects: see git fsck; or set `depth` on the entry");
 }
 
 Result<NodePtr> file_node(const Builder& builder, const std::string& path) {
   TRY_ASSIGN(const UniqueFd fd, open_file(path, O_RDONLY));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail_errno("file.stat", path);
   NodePtr node = builder.file({});
   node->mode = S_IFREG | 0444;
@@ -253,11 +262,13 @@ Result<NodePtr> git_directory(const Builder& builder, const History& history, co
   const RepoSource& source = builder.source;
   const NodePtr git = builder.directory();
   const auto put = [&](const std::string& path, std::string data) -> Result<void> {
-    TRY_ASSIGN(const NodePtr parent, erofs::directory_at(git, path.find('/') == std::string::npos ? "" : parent_path(path)));
+    TRY_ASSIGN(const NodePtr parent,
+               erofs::directory_at(git, path.find('/') == std::string::npos ? "" : parent_path(path)));
     parent->children[std::string(file_name(path))] = builder.file(std::move(data));
     return {};
   };
-  for (const char* path : {"refs/heads", "refs/tags", "refs/remotes", "objects/info", "objects/pack", "hooks", "info"})
+  for (const char* path :
+       {"refs/heads", "refs/tags", "refs/remotes", "objects/info", "objects/pack", "hooks", "info"})
     TRY(erofs::directory_at(git, path));
   const std::string id = source.commit + "\n";
   TRY(put("HEAD", source.branch.empty() ? id : "ref: refs/heads/" + source.branch + "\n"));
@@ -294,8 +305,8 @@ Result<void> build(const RepoSource& source, const Owner& owner, const std::stri
   TRY(make_pack(source, history, packs.path()));
   TRY_ASSIGN(const NodePtr git, git_directory(builder, history, packs.path()));
   builder.root->children[".git"] = git;
-  const NodePtr index = builder.file(
-      std::string(index_size(builder.entries, builder.trees, source.object_format), '\0'));
+  const NodePtr index =
+      builder.file(std::string(index_size(builder.entries, builder.trees, source.object_format), '\0'));
   index->mtime += kIndexDelay;
   git->children["index"] = index;
 
@@ -314,10 +325,9 @@ Result<void> build(const RepoSource& source, const Owner& owner, const std::stri
 Result<std::string> repository_image(const RepoSource& source, const Owner& owner) {
   TRY_ASSIGN(const std::string state, history_state(source));
   std::string key = kFormat;
-  for (const std::string& part :
-       {source.commit, source.object_format, source.branch, source.name, state,
-        source.depth ? std::to_string(*source.depth) : std::string("whole"), std::to_string(owner.uid),
-        std::to_string(owner.gid)})
+  for (const std::string& part : {source.commit, source.object_format, source.branch, source.name, state,
+                                  source.depth ? std::to_string(*source.depth) : std::string("whole"),
+                                  std::to_string(owner.uid), std::to_string(owner.gid)})
     key += '\0' + part;
   auto image = cached_file("workspaces/" + sha256_hex(key) + ".erofs",
                            [&](const std::string& path) { return build(source, owner, path); });

@@ -54,16 +54,17 @@ TEST_F(Repository, IndexHoldsWhatTheGuestSees) {
   ASSERT_TRUE(is_ok(bytes));
   const erofs::testing::ImageReader reader(*bytes);
   const auto all = reader.everything();
-  const auto& index = all.at(".git/index");
-  EXPECT_GT(index.mtime, all.at("file").mtime) << "git would take every file for racily clean";
+  const auto& index = all.at("/.git/index");
+  EXPECT_GT(index.mtime, all.at("/file").mtime) << "git would take every file for racily clean";
   EXPECT_EQ(all.at("").uid, 1000u);
   write("index", index.data);
   const std::string debug = shell("GIT_INDEX_FILE=" + path("index") + " git ls-files --debug", "src");
   for (const char* name : {"file", "dir/sub/deep", "run.sh", "link", "empty"}) {
-    const auto& inode = all.at(name);
-    const std::string expected = std::string(name) + "\n  ctime: 1700000000:0\n  mtime: 1700000000:0\n  dev: 0\tino: " +
-                                 std::to_string(static_cast<uint32_t>(inode.nid)) + "\n  uid: 1000\tgid: 1000\n  size: " +
-                                 std::to_string(inode.data.size()) + "\tflags: 0";
+    const auto& inode = all.at(std::string("/") + name);
+    const std::string expected =
+        std::string(name) + "\n  ctime: 1700000000:0\n  mtime: 1700000000:0\n  dev: 0\tino: " +
+        std::to_string(static_cast<uint32_t>(inode.nid)) +
+        "\n  uid: 1000\tgid: 1000\n  size: " + std::to_string(inode.data.size()) + "\tflags: 0";
     EXPECT_NE(debug.find(expected), std::string::npos) << expected << "\nin\n" << debug;
     EXPECT_EQ(inode.mtime, 1700000000);
     EXPECT_EQ(inode.mtime_nsec, 0u);
@@ -75,7 +76,7 @@ TEST_F(Repository, IsFoundAgainInTheCache) {
   auto source = resolve("src");
   ASSERT_TRUE(is_ok(source));
   const std::string first = image(*source);
-  struct stat before {}, after {};
+  struct stat before{}, after{};
   ASSERT_EQ(::stat(first.c_str(), &before), 0);
   EXPECT_EQ(image(*source), first);
   ASSERT_EQ(::stat(first.c_str(), &after), 0);
@@ -93,7 +94,8 @@ TEST_F(Repository, DepthCutsTheHistory) {
   EXPECT_EQ(shell("git rev-parse --is-shallow-repository", out), "true");
   EXPECT_EQ(shell("git tag", out), "") << "v1 is on a commit that is not here";
   shell("git fsck --strict --no-dangling", out);
-  EXPECT_FALSE(shell_ok("git cat-file -e " + shell("git rev-parse HEAD~2", "src"), out)) << "the object came along";
+  EXPECT_FALSE(shell_ok("git cat-file -e " + shell("git rev-parse HEAD~2", "src"), out))
+      << "the object came along";
 }
 
 TEST_F(Repository, OddShapesOfRepositories) {
@@ -105,15 +107,16 @@ TEST_F(Repository, OddShapesOfRepositories) {
       {"bare", "git clone -q --bare src bare", "bare", "", "third second first"},
       {"linked worktree", "git -C src worktree add -q ../tree -b other HEAD~1", "tree", "", "second first"},
       {"shallow", "git clone -q --depth 2 file://$PWD/src shallow", "shallow", "", "third second"},
-      {"submodule", "git init -q super; cd super; git submodule --quiet add ../src mod; git commit -qm s", "super/mod",
-       "", "third second first"},
+      {"submodule", "git init -q super; cd super; git submodule --quiet add ../src mod; git commit -qm s",
+       "super/mod", "", "third second first"},
       {"detached", "git clone -q src det; git -C det checkout -q HEAD~1", "det", "", "second first"},
       {"tag", "true", "src", "v1", "first"},
       {"branch named like a file", "git -C src branch file HEAD~1", "src", "file", "second first"},
       {"sparse", "git clone -q --sparse src sparse", "sparse", "", "third second first"},
       {"abbreviated id", "git -C src tag abbrev", "src", "abbrev", "third second first"},
       {"sha256",
-       "git init -q --object-format=sha256 new; cd new; echo 1 > a; mkdir d; echo 2 > d/b; git add .; git commit -qm only",
+       "git init -q --object-format=sha256 new; cd new; echo 1 > a; mkdir d; echo 2 > d/b; git add .; git "
+       "commit -qm only",
        "new", "", "only"},
   };
   for (const Row& row : rows) {
@@ -156,9 +159,10 @@ TEST_F(Repository, RefusedWithAReason) {
     const char *repo, *ref, *code;
   };
   const Row rows[] = {
-      {"plain", "", "git.not_a_repository"},      // no .git anywhere
-      {"missing", "", "git.not_a_repository"},    // no such folder
-      {"src/below", "", "git.not_a_repository"},  // a folder inside a repository: the rest of it was not named
+      {"plain", "", "git.not_a_repository"},    // no .git anywhere
+      {"missing", "", "git.not_a_repository"},  // no such folder
+      {"src/below", "",
+       "git.not_a_repository"},  // a folder inside a repository: the rest of it was not named
       {"src/.git/refs", "", "git.not_a_repository"},
       {"out", "", "git.not_a_repository"},  // a link out of the manifest's folder
       {"unborn", "", "git.no_commits"},
@@ -169,16 +173,20 @@ TEST_F(Repository, RefusedWithAReason) {
       {"src", "HEAD:dir", "git.unknown_ref"},      // a tree
       {"src", "refs/heads/x", "git.unknown_ref"},  // full, and not there
   };
-  for (const Row& row : rows) EXPECT_EQ(error_code(resolve(row.repo, row.ref)), row.code) << row.repo << " " << row.ref;
+  for (const Row& row : rows)
+    EXPECT_EQ(error_code(resolve(row.repo, row.ref)), row.code) << row.repo << " " << row.ref;
 }
 
 TEST_F(Repository, MissingObjectsAreAClearError) {
   make_repository("src");
-  shell("git -C src config uploadpack.allowFilter true; git clone -q --filter=blob:none --no-checkout file://$PWD/src part");
+  shell(
+      "git -C src config uploadpack.allowFilter true; git clone -q --filter=blob:none --no-checkout "
+      "file://$PWD/src part");
   auto source = resolve("part");
   ASSERT_TRUE(is_ok(source));
   EXPECT_EQ(error_code(repository_image(*source, Owner{})), "git.missing_objects");
-  EXPECT_EQ(shell("find cache -name '*.erofs' -o -name '*.part*'"), "") << "something half-made stayed in the cache";
+  EXPECT_EQ(shell("find cache -name '*.erofs' -o -name '*.part*'"), "")
+      << "something half-made stayed in the cache";
 }
 
 TEST_F(Repository, CommandsOfTheSourceDoNotRun) {

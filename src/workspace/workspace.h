@@ -14,12 +14,12 @@ namespace firestop::workspace {
 
 // A repository of the host, found and checked before anything starts.
 struct RepoSource {
-  std::string entry;       // path of the manifest's entry
-  std::string git_dir;     // absolute; where refs are written (the common directory of a linked worktree)
-  std::string name;        // for `origin`: the declared source's name, no path of the host
-  std::string ref;         // as declared; "" means HEAD
-  std::string branch;      // branch to stand on in the guest ("main"); "" means detached
-  std::string commit;      // full hex object id
+  std::string entry;          // path of the manifest's entry
+  std::string git_dir;        // absolute; where refs are written (the common directory of a linked worktree)
+  std::string name;           // for `origin`: the declared source's name, no path of the host
+  std::string ref;            // as declared; "" means HEAD
+  std::string branch;         // branch to stand on in the guest ("main"); "" means detached
+  std::string commit;         // full hex object id
   std::string object_format;  // "sha1" or "sha256"
   bool shallow_source = false;
   std::optional<uint32_t> depth;
@@ -38,11 +38,17 @@ struct Owner {
 // holds the inode numbers, times and owners of the image, so that `git status` has nothing to read.
 Result<std::string> repository_image(const RepoSource& source, const Owner& owner);
 
+// Numbers in the guest: account n has uid and gid 1000 + n, declared group n has gid 2000 + n. A name that is
+// no declared group is an account's own group.
+inline constexpr uint32_t kFirstGroup = 2000;
+uint32_t gid_of(const manifest::Manifest& manifest, const std::string& group);
+
 // The EROFS image with all file, dir, local_file and local_dir entries below the workspace root; written to
 // `path`. `binds` maps the names of --bind to host paths. Links must stay inside their source; devices,
-// sockets and fifos are errors that name the path.
-Result<void> write_entries_image(const manifest::Manifest& manifest, const std::map<std::string, std::string>& binds,
-                                 const std::string& path);
+// sockets and fifos are errors that name the path. Repositories and mounts are there as empty folders to
+// mount on. `permissions` are those of the entry itself, `owner` and `group` of all that its source brings.
+Result<void> write_entries_image(const manifest::Manifest& manifest,
+                                 const std::map<std::string, std::string>& binds, const std::string& path);
 // The image of a mount entry: the folder's content as it is, owned by `owner`, written to `path`.
 Result<void> write_mount_image(const std::string& source_folder, const Owner& owner, const std::string& path);
 
@@ -55,7 +61,7 @@ struct ImportLimits {
   uint32_t max_files = 0;
 };
 struct ImportedBranch {
-  std::string ref;         // "refs/heads/agent/NAME"
+  std::string ref;  // "refs/heads/agent/NAME"
   std::string commit;
   uint32_t new_commits = 0;
   bool uncommitted = false;  // the last commit holds what was left uncommitted
@@ -63,12 +69,13 @@ struct ImportedBranch {
 // Whether refs/heads/agent/NAME could be made now; an error that says why not.
 Result<void> check_branch_free(const RepoSource& source, const std::string& name);
 // `bundle_path` is a git bundle (or an empty file: nothing new; then nullopt). Checks every object in a
-// quarantine (index-pack --strict, fsck, size and count, connectivity with the base commit only), then fetches
-// into the source repository as refs/firestop/RUN and refs/heads/agent/NAME. HEAD, index, working tree,
-// configuration and hooks of the source are not touched.
+// quarantine (index-pack --strict, fsck, size and count, connectivity with the base commit only), then
+// fetches into the source repository as refs/firestop/RUN and refs/heads/agent/NAME. HEAD, index, working
+// tree, configuration and hooks of the source are not touched.
 Result<std::optional<ImportedBranch>> import_bundle(const RepoSource& source, const std::string& bundle_path,
-                                                    const std::string& scratch_directory, const std::string& run_id,
-                                                    const std::string& name, const ImportLimits& limits);
+                                                    const std::string& scratch_directory,
+                                                    const std::string& run_id, const std::string& name,
+                                                    const ImportLimits& limits);
 
 struct ImportedFiles {
   uint32_t files = 0;

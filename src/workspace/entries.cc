@@ -1,0 +1,140 @@
+// The workspace root's plain entries, and mounts, as images.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "erofs/writer.h"
+#include "workspace/host_tree.h"
+#include "workspace/workspace.h"
+
+namespace firestop::workspace {
+namespace {
+
+using erofs::NodePtr;
+using manifest::Entry;
+using manifest::EntryType;
+using manifest::Manifest;
+using Binds = std::map<std::string, std::string>;
+
+Owner owner_of(const Manifest& manifest, const Entry& entry) {
+  const std::string& user = entry.owner.empty() ? manifest.run_as : entry.owner;
+  return {manifest.uid_of(user), gid_of(manifest, entry.group.empty() ? manifest.run_as : entry.group)};
+}
+
+// What the entry names on the host: below the manifest's folder, or wherever --bind says.
+Result<UniqueFd> open_source(const Manifest& manifest, const Entry& entry, const Binds& binds, int flags,
+                             std::string& label) {
+  // Non-blocking, so that a fifo is an error and no wait.
+  flags |= O_NONBLOCK;
+  if (!entry.source.bind.empty()) {
+    const auto bind = binds.find(entry.source.bind);
+    if (bind == binds.end())
+      return fail("entries.no_bind", entry.path + ": nothing is bound to '" + entry.source.bind + "'",
+                  "run with --bind " + entry.source.bind + "=PATH");
+    label = bind->second;
+    auto file = open_file(bind->second, flags);
+    if (!file) return fail("entries.unreadable", entry.path + ": " + file.error().message);
+    return file;
+  }
+  label = entry.source.path;
+  TRY_ASSIGN(const UniqueFd folder, open_file(manifest.folder, O_PATH | O_DIRECTORY));
+  auto file = open_beneath(folder.get(), entry.source.path, flags, 0);
+  if (!file)
+    return fail("entries.unreadable", entry.path + ": " + file.error().message,
+                "`src` is a path below " + manifest.folder + ", also after every symbolic link on the way");
+  return file;
+}
+
+void set_owner(const NodePtr& node, const Owner& owner) {
+  node->uid = owner.uid;
+  node->gid = owner.gid;
+}
+
+Result<NodePtr> make_entry(const Manifest& manifest, const Entry& entry, const Binds& binds, int64_t now,
+                           TreeBudget& budget) {
+  const Owner owner = owner_of(manifest, entry);
+  NodePtr node;
+  std::string label;
+  switch (entry.type) {
+    case EntryType::kFile:
+      node = erofs::make_file(entry.content, 0644, owner.uid, owner.gid, now);
+      break;
+    case EntryType::kLocalFile: {
+      TRY_ASSIGN(UniqueFd file, open_source(manifest, entry, binds, O_RDONLY, label));
+      TRY_ASSIGN(node, read_single_file(std::move(file), label, owner, budget));
+      break;
+    }
+    case EntryType::kLocalDir: {
+      TRY_ASSIGN(UniqueFd folder, open_source(manifest, entry, binds, O_RDONLY | O_DIRECTORY, label));
+      TRY_ASSIGN(node, read_folder(std::move(folder), label, owner, budget));
+      break;
+    }
+    default:  // a folder, or the place where a repository or a mount goes
+      node = erofs::make_directory(0755, owner.uid, owner.gid, now);
+  }
+  if (entry.permissions != 0 && entry.type != EntryType::kGitRepo && entry.type != EntryType::kMount)
+    node->mode = (node->mode & S_IFMT) | (entry.permissions & 0777);
+  return node;
+}
+
+Result<void> write_image(const NodePtr& root, const std::string& path) {
+  erofs::Writer writer(root);
+  TRY(writer.layout());
+  ::unlink(path.c_str());
+  TRY_ASSIGN(const UniqueFd file, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
+  auto written = writer.write(file.get());
+  if (!written) ::unlink(path.c_str());
+  return written;
+}
+
+}  // namespace
+
+uint32_t gid_of(const Manifest& manifest, const std::string& group) {
+  const auto place = std::find(manifest.groups.begin(), manifest.groups.end(), group);
+  if (place == manifest.groups.end())
+    return manifest.uid_of(group);  // every account's own group has its name
+  return kFirstGroup + static_cast<uint32_t>(place - manifest.groups.begin());
+}
+
+Result<void> write_entries_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
+  const int64_t now = ::time(nullptr);
+  const uint32_t uid = manifest.uid_of(manifest.run_as);
+  const NodePtr root = erofs::make_directory(0755, uid, uid, now);
+  std::vector<Entry> entries = manifest.entries;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
+  TreeBudget budget;
+  for (const Entry& entry : entries) {
+    TRY_ASSIGN(const NodePtr node, make_entry(manifest, entry, binds, now, budget));
+    auto parent = entry.path.find('/') == std::string::npos
+                      ? Result<NodePtr>(root)
+                      : erofs::directory_at(root, parent_path(entry.path));
+    if (!parent) return wrap(parent.error(), "entry " + entry.path);
+    const auto [place, added] = (*parent)->children.emplace(std::string(file_name(entry.path)), node);
+    if (added) continue;
+    // A folder on a folder that its parent's source brought along: the content stays, the entry's owner
+    // counts.
+    if (!S_ISDIR(place->second->mode) || !S_ISDIR(node->mode) || !node->children.empty())
+      return fail("entries.conflict",
+                  "entry " + entry.path + ": something is there already, from the source of " +
+                      parent_path(entry.path),
+                  "give one of the two another path");
+    set_owner(place->second, owner_of(manifest, entry));
+  }
+  return write_image(root, path);
+}
+
+Result<void> write_mount_image(const std::string& source_folder, const Owner& owner,
+                               const std::string& path) {
+  auto folder = open_file(source_folder, O_RDONLY | O_DIRECTORY);
+  if (!folder) return fail("entries.unreadable", folder.error().message);
+  TreeBudget budget;
+  TRY_ASSIGN(const NodePtr root, read_folder(std::move(*folder), source_folder, owner, budget));
+  return write_image(root, path);
+}
+
+}  // namespace firestop::workspace
