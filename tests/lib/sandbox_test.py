@@ -1,0 +1,137 @@
+"""What the tests that start machines share: a home of their own, git repositories, manifests, `firestop`.
+
+The guest image and snapshot templates come from the cache of the caller (XDG_CACHE_HOME), which
+`firestop image build` has filled; everything else lies in a temporary folder.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+FIRESTOP = os.environ.get("FIRESTOP", "firestop")
+# A run that hangs is a failure, not a hung test. Emulation on a busy host is slow: generous.
+LIMIT = int(os.environ.get("FIRESTOP_TEST_LIMIT", "240"))
+
+GIT_ENV = {
+    "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_AUTHOR_NAME": "Tester", "GIT_AUTHOR_EMAIL": "tester@example.org",
+    "GIT_COMMITTER_NAME": "Tester", "GIT_COMMITTER_EMAIL": "tester@example.org",
+    "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
+}
+
+MINIMAL = """
+firestop: 1
+name: test
+image: agent-base
+capabilities: [shell, filesystem]
+limits: {memory: 256MiB, disk: 512MiB}
+rating: 3m
+"""
+
+
+class SandboxTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="firestop-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.state = self.folder / "state"
+        self.work = self.folder / "work"
+        self.work.mkdir()
+        self.env = dict(os.environ, XDG_STATE_HOME=str(self.state), XDG_CONFIG_HOME=str(self.folder / "config"),
+                        NO_COLOR="1", **GIT_ENV)
+
+    # ---- making things
+
+    def manifest(self, text, folder=None, base=MINIMAL, name="firestop.yaml"):
+        """Writes a manifest: `base`, then `text`, whose top-level keys replace those of `base`."""
+        text = textwrap.dedent(text)
+        replaced = set(re.findall(r"^(\w+):", text, re.M))
+        kept = [line for line in base.strip().splitlines() if line.split(":")[0] not in replaced]
+        path = (folder or self.work) / name
+        path.write_text("\n".join(kept) + "\n" + text)
+        return path
+
+    def git(self, *args, cwd=None, **kwargs):
+        done = subprocess.run(["git", *args], cwd=cwd or self.work, env=self.env, capture_output=True, check=False,
+                              **kwargs)
+        self.assertEqual(done.returncode, 0, f"git {args}: {done.stderr.decode(errors='replace')}")
+        return done.stdout.decode(errors="surrogateescape").strip()
+
+    def repository(self, files=None, folder=None, *init):
+        """A repository with one commit on branch main, at self.work unless said otherwise."""
+        folder = folder or self.work
+        folder.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", "-b", "main", *init, cwd=folder)
+        for name, content in (files or {"README": "hello\n"}).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.git("add", "-A", cwd=folder)
+        self.git("commit", "-q", "-m", "first", cwd=folder)
+        return folder
+
+    # ---- running
+
+    def firestop(self, *args, status=0, cwd=None, **kwargs):
+        """Runs firestop to its end; `status` None takes any."""
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        if "input" in kwargs:
+            del kwargs["stdin"]
+        done = subprocess.run([FIRESTOP, *map(os.fspath, args)], cwd=cwd or self.work, env=self.env, timeout=LIMIT,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **kwargs)
+        if status is not None and done.returncode != status:
+            self.fail(f"firestop {' '.join(map(str, args))}: status {done.returncode}, wanted {status}\n"
+                      f"stdout: {done.stdout[-2000:].decode(errors='replace')}\n"
+                      f"stderr: {done.stderr[-4000:].decode(errors='replace')}")
+        return done
+
+    def run_in(self, script, *args, status=0, **kwargs):
+        """`firestop run ARGS -- sh -c SCRIPT`; stdout as text."""
+        done = self.firestop("run", *args, "--", "sh", "-c", script, status=status, **kwargs)
+        return done.stdout.decode(errors="surrogateescape")
+
+    def start(self, *args, cwd=None, **kwargs):
+        process = subprocess.Popen([FIRESTOP, *map(os.fspath, args)], cwd=cwd or self.work, env=self.env, **kwargs)
+
+        def stop():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+        self.addCleanup(stop)
+        return process
+
+    def ended(self, done):
+        """The record that `run --json` ends with."""
+        last = json.loads(done.stderr.decode().strip().splitlines()[-1])
+        self.assertEqual(last["event"], "ended")
+        return last
+
+    def json_of(self, *args, status=0):
+        return json.loads(self.firestop(*args, "--json", status=status).stdout)
+
+    # ---- looking at this machine
+
+    def processes_of_this_test(self):
+        """Ids of QEMU processes that were started below our state directory."""
+        found = []
+        for proc in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                environ = (proc / "environ").read_bytes()
+                name = (proc / "comm").read_text().strip()
+            except OSError:
+                continue
+            if f"XDG_STATE_HOME={self.state}".encode() in environ and int(proc.name) != os.getpid():
+                found.append((int(proc.name), name))
+        return found
+
+
+def main():
+    unittest.main(verbosity=2)
