@@ -231,6 +231,7 @@ std::string explain_text(const Manifest& manifest, Colour colour) {
   for (const auto& rule : manifest.egress)
     network.push_back(
         {(rule.host.empty() ? rule.cidr : rule.host) + describe_ports(rule), describe_rule(rule), ""});
+  if (network.empty()) network.push_back({"none", "the machine has no network device", ""});
   for (const auto& credential : manifest.credentials)
     credentials.push_back({credential.name, credential.inject + ", placeholder in $" + credential.env, ""});
   for (const auto capability : manifest.capabilities)

@@ -21,9 +21,11 @@ void load_identity(Loading& loading, const Fields& fields) {
   Reader& reader = loading.reader;
   Manifest& manifest = loading.manifest;
   if (const auto place = fields.require("firestop", "the format's version: firestop: 1")) {
-    if (const auto version = reader.integer(*place, 0, 1000000); version && *version != 1)
-      reader.fault(*place, "is version " + std::to_string(*version),
-                   "expected 1, the only version that there is");
+    const auto& node = *place->node;
+    const bool scalar = node.kind == codec::YamlNode::Kind::kScalar;
+    if (node.kind != codec::YamlNode::Kind::kInvalid &&
+        !(scalar && node.style == codec::YamlNode::Style::kPlain && node.text == "1"))
+      reader.fault(*place, "is " + describe(node), "expected the number 1, the only version that there is");
   }
   if (const auto place = fields.require("name", "a name such as fix-tests")) {
     if (const auto name = reader.text(*place, "a name")) {

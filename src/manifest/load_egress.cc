@@ -34,7 +34,7 @@ class RuleLoader {
       if (method == "CONNECT" || method == "TRACE") return "is never passed on";
       if (std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods)) return {};
       const auto near = closest(method, kMethods);
-      return near.empty() ? "is no method" : "is no method; did you mean " + std::string(near) + "?";
+      return near.empty() ? "is no method" : "is no method, but " + std::string(near) + " is";
     });
     load_list("paths", rule_.paths, [](const std::string& path) { return why_not_request_path(path); });
     if (const auto place = fields_.get("private"))
@@ -61,7 +61,8 @@ class RuleLoader {
       const auto name = reader_.text(*host, kExpected);
       if (!name) return;
       if (const auto why = why_not_host(*name); !why.empty())
-        reader_.fault(*host, in_quotes(*name) + " " + why, "expected " + std::string(kExpected));
+        reader_.fault(*host, in_quotes(*name) + " " + why,
+                      "expected " + std::string(kExpected) + "; addresses have cidr");
       rule_.host = canonical_host(*name);
       return;
     }

@@ -265,10 +265,10 @@ class EntryLoader {
     if (prefixed) digits.remove_prefix(2);
     const bool octal = digits.size() >= 3 && digits.size() <= 4 &&
                        digits.find_first_not_of("01234567") == std::string_view::npos;
-    if (scalar && octal && type == ScalarType::kInteger && !prefixed) {
+    if (scalar && octal && digits[0] == '0' && type == ScalarType::kInteger && !prefixed) {
       reader_.fault(place, "the number " + node.text + " is octal to some readers and decimal to others",
                     "write \"" + node.text + "\" in quotes");
-    } else if (!octal || (type != ScalarType::kText && type != ScalarType::kInteger)) {
+    } else if (!octal || (type == ScalarType::kInteger && !prefixed)) {
       if (node.kind != codec::YamlNode::Kind::kInvalid)
         reader_.fault(place, "is " + describe(node), std::string(kExpected));
     } else {

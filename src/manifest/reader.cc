@@ -62,6 +62,9 @@ std::string listed(Keys words) {
 std::string_view closest(std::string_view word, Keys candidates) {
   if (word.empty() || word.size() > 40) return {};
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  if (word.size() >= 3)
+    for (const auto candidate : candidates)
+      if (candidate.starts_with(word)) return candidate;
   std::string_view best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const auto candidate : candidates) {
@@ -228,12 +231,13 @@ std::optional<double> Reader::number(const Place& place, double least, double mo
   // Comparisons are false for NaN. At most three decimals, so that every reader has the same value.
   const size_t point = written->find('.');
   const bool exact = point == std::string::npos || written->size() - point <= 4;
-  if (error != std::errc() || end != written->data() + written->size() ||
-      !(value >= least && value <= most) || !exact || written->find_first_of("eExo") != std::string::npos) {
+  const bool read = error == std::errc() && end == written->data() + written->size() && exact &&
+                    written->find_first_of("eExoin") == std::string::npos;
+  if (!read || !(value >= least && value <= most)) {
     fault(place,
-          shown(*written) + (value < least  ? " is too small"
-                             : value > most ? " is too large"
-                                            : " is not accepted"),
+          shown(*written) + (!read           ? " is not accepted"
+                             : value < least ? " is too small"
+                                             : " is too large"),
           "expected " + expected + ", with at most three decimals");
     return std::nullopt;
   }
@@ -242,8 +246,9 @@ std::optional<double> Reader::number(const Place& place, double least, double mo
 
 namespace {
 
-// What people write where a unit belongs.
+// What is wrong with a quantity, as far as one can guess.
 std::string unit_hint(const YamlNode& node, std::string_view text) {
+  if (text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9') return ", which is negative";
   if (node.kind == YamlNode::Kind::kScalar && codec::type_of(node) == ScalarType::kInteger &&
       text[0] != '-' && text[0] != '+')
     return ", without a unit";

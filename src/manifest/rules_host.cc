@@ -86,10 +86,9 @@ std::string why_not_host(std::string_view written) {
   if (::inet_pton(AF_INET, host.c_str(), address.data()) == 1 || host.find(':') != std::string::npos) {
     if (host.find(':') != std::string::npos && std::count(host.begin(), host.end(), ':') == 1)
       return "contains a port; ports have a field of their own";
-    return "is an address, not a name; write it as cidr";
+    return "is an address, not a name";
   }
-  if (ends_in_a_number(host))
-    return "is an odd way to write an address, which programs read differently; write it as cidr";
+  if (ends_in_a_number(host)) return "is an odd way to write an address, which programs read differently";
 
   std::string_view name = host;
   const bool wildcard = name.starts_with("*.") || name.starts_with("**.") || name == "*" || name == "**";
