@@ -36,10 +36,9 @@ CommandSpec check_command() {
       .summary = "say whether a manifest is right, or everything that is wrong with it",
       .description =
           "Reads the manifest strictly and reports every fault as FILE:LINE:COLUMN: FIELD: what is wrong; "
-          "what is "
-          "expected, with the line and a caret. Starts nothing and needs nothing installed.\n\n"
-          "With --json the faults are an array of {file, line, column, field, wrong, expected}, empty if the "
-          "manifest is right.",
+          "what is expected, with the line and a caret. Starts nothing and needs nothing installed.\n\n"
+          "With --json the faults are an array of {file, line, column, field, wrong, expected}, empty if "
+          "the manifest is right.",
       .positionals = {manifest_positional()},
       .options = {json_option()},
       .examples = {{"firestop check", "check ./firestop.yaml"},

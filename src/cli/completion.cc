@@ -36,8 +36,7 @@ CommandSpec completion_command() {
       .summary = "print the completion script of a shell",
       .description =
           "Prints a script that lets the shell complete commands, options, run ids and image names. `make "
-          "install` "
-          "puts the scripts where the shells look; this command is for everywhere else.",
+          "install` puts the scripts where the shells look; this command is for everywhere else.",
       .positionals = {{.name = "SHELL",
                        .help = "bash, zsh or fish",
                        .kind = PositionalKind::kRequired,

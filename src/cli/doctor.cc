@@ -77,13 +77,10 @@ CommandSpec doctor_command() {
       .name = "doctor",
       .summary = "say whether runs are possible on this machine, and what would make them better",
       .description =
-          "Looks at everything that a run needs: QEMU, KVM, the guest image and what builds it, git, control "
-          "groups, "
-          "memory and disk. Each is ok, degraded (runs are possible, with less) or missing (they are not), "
-          "with what "
-          "that means and how to mend it. Changes nothing; once after each boot of the host it tries for "
-          "some seconds "
-          "whether a guest really starts with KVM.\n\n"
+          "Looks at everything that a run needs: QEMU, KVM, the guest image and what builds it, git, "
+          "control groups, memory and disk. Each is ok, degraded (runs are possible, with less) or missing "
+          "(they are not), with what that means and how to mend it. Changes nothing; once after each boot "
+          "of the host it tries for some seconds whether a guest really starts with KVM.\n\n"
           "With --json: {runs_possible, checks}, each check with {id, title, state, found, meaning, mend}.",
       .options = {json_option()},
       .examples = {{"firestop doctor", "look at this machine"},

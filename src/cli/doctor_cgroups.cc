@@ -13,8 +13,7 @@ namespace {
 constexpr uint64_t kFileLimit = 1u << 20;
 constexpr const char* kMeaning =
     "a machine's memory, processors and disk are capped by QEMU and by the guest's kernel; no control group "
-    "caps QEMU "
-    "as a whole";
+    "caps QEMU as a whole";
 constexpr const char* kMend =
     "run it in a scope of its own: systemd-run --user --scope -p Delegate=yes firestop run";
 

@@ -100,8 +100,7 @@ Check check_kvm(const Result<image::BootFiles>& image) {
             "there is no /dev/kvm",
             kSlow,
             "switch virtualization on in the firmware, or nested virtualization for this virtual machine; "
-            "then sudo "
-            "modprobe kvm_intel (or kvm_amd)"};
+            "then sudo modprobe kvm_intel (or kvm_amd)"};
   if (::access(kDevice, R_OK | W_OK) != 0)
     return {"kvm",
             "KVM",

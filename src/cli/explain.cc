@@ -36,8 +36,7 @@ CommandSpec explain_command() {
       .summary = "say what a sandbox of a manifest could touch, and what it could not",
       .description =
           "Answers the reviewer's question from the manifest alone: which files come in, which go out, "
-          "mounts, "
-          "network, credentials by name, capabilities, caps, the deadline, and what is not granted.",
+          "mounts, network, credentials by name, capabilities, caps, the deadline, and what is not granted.",
       .positionals = {manifest_positional()},
       .options = {{.name = "--format",
                    .metavar = "FORMAT",

@@ -92,7 +92,8 @@ const std::vector<Variable>& environment_variables() {
 
 std::string overview(const CommandTable& table, const Terminal& terminal) {
   Page page(terminal);
-  page.line("firestop: run code that nobody has read in a microVM of its own");
+  page.line(
+      wrap_words("firestop: run code that nobody has read in a microVM of its own", 2, text_width(terminal)));
   page.line("");
   page.line("Usage: firestop COMMAND [options]");
   page.heading("Commands");
@@ -112,7 +113,7 @@ std::string overview(const CommandTable& table, const Terminal& terminal) {
 
 std::string help_of(const CommandTable& table, const CommandSpec& command, const Terminal& terminal) {
   Page page(terminal);
-  page.line("firestop " + command.name + ": " + command.summary);
+  page.line(wrap_words("firestop " + command.name + ": " + command.summary, 2, text_width(terminal)));
   page.line("");
   page.line("Usage: " + wrap_words(usage_line(command), 11, text_width(terminal)));
   for (const auto& paragraph : paragraphs_of(command.description)) page.paragraph(paragraph);

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "vmm/vmm.h"
 
 namespace firestop::cli {
 namespace {
@@ -76,7 +77,9 @@ Result<int> list(const ParsedArgs&, Context& context) {
 }
 
 Result<int> prune(const ParsedArgs& args, Context& context) {
-  TRY_ASSIGN(const uint64_t freed, image::prune(args.has("--all")));
+  TRY_ASSIGN(uint64_t freed, image::prune(args.has("--all")));
+  TRY_ASSIGN(const uint64_t templates, vmm::prune_templates(args.has("--all")));
+  freed += templates;
   if (context.json)
     print_json(context, codec::JsonObject{{"freed_bytes", freed}});
   else
@@ -91,11 +94,9 @@ CommandSpec image_group() {
       .name = "image",
       .summary = "the guest images: build, list, prune",
       .description =
-          "A guest image is a kernel, a small initramfs and a root file system, built once from a recipe and "
-          "found by "
-          "its content afterwards. The first run builds what it needs; these commands are for doing it "
-          "beforehand and "
-          "for tidying up.",
+          "A guest image is a kernel, a small initramfs and a root file system, built once from a recipe "
+          "and found by its content afterwards. The first run builds what it needs; these commands are for "
+          "doing it beforehand and for tidying up.",
       .examples = {{"firestop image build", "build the image that manifests use by default"}},
       .exits = {exit_note(ExitStatus::kUsage)},
   };
@@ -107,10 +108,8 @@ CommandSpec image_build_command() {
       .summary = "build a guest image, unless it is there",
       .description =
           "Builds the image of a recipe, without root, and keeps it in the cache. Needs the network once, "
-          "for Debian's "
-          "packages. If the image is there and its recipe has not changed, nothing happens. Two that build "
-          "the same "
-          "image at once build it once.",
+          "for Debian's packages. If the image is there and its recipe has not changed, nothing happens. "
+          "Two that build the same image at once build it once.",
       .positionals = {{.name = "NAME",
                        .help = std::string("the recipe (default: ") + kDefaultImage + ")",
                        .kind = PositionalKind::kOptional,
@@ -145,8 +144,7 @@ CommandSpec image_prune_command() {
       .summary = "remove guest images that no recipe leads to any more",
       .description =
           "Removes images whose recipe is gone or has changed since, and what was made from them. What a "
-          "living run "
-          "uses stays usable for it.",
+          "living run uses stays usable for it.",
       .options = {{.name = "--all",
                    .metavar = "",
                    .help = "remove every image; the next run builds its own again"},

@@ -46,9 +46,8 @@ CommandSpec init_command() {
       .name = "init",
       .summary = "write a first manifest for the folder you stand in",
       .description =
-          "Writes firestop.yaml, with comments, from what can be seen in the current folder: whether it is a "
-          "git "
-          "repository, and which build files it has. Nothing of the folder is executed.",
+          "Writes firestop.yaml, with comments, from what can be seen in the current folder: whether it is "
+          "a git repository, and which build files it has. Nothing of the folder is executed.",
       .options = {{.name = "--force", .metavar = "", .help = "replace a firestop.yaml that exists"},
                   {.name = "--stdout", .metavar = "", .help = "print it, write no file"}},
       .examples = {{"firestop init", "write ./firestop.yaml"},

@@ -143,11 +143,9 @@ std::string man_overview(const CommandTable& table) {
   page += ".SH SYNOPSIS\n" + bold("firestop") + " " + italic("COMMAND") + " [" + italic("options") + "]\n";
   page +=
       ".SH DESCRIPTION\nFirestop runs code that nobody has read, an AI agent and everything that it writes "
-      "and "
-      "executes, in a compartment: a microVM with its own kernel, drawn beforehand in a manifest. What the "
-      "manifest does not grant, the sandbox does not have. What it did comes back as a branch; the checkout "
-      "is "
-      "never touched.\n";
+      "and executes, in a compartment: a microVM with its own kernel, drawn beforehand in a manifest. What "
+      "the manifest does not grant, the sandbox does not have. What it did comes back as a branch; the "
+      "checkout is never touched.\n";
   page += ".SH COMMANDS\n";
   std::vector<std::string> related;
   for (const auto& command : table) {

@@ -72,8 +72,7 @@ CommandSpec rm_command() {
       .summary = "remove the records of runs that ended",
       .description =
           "Removes what Firestop keeps of a run: its record, its manifest and its console. Branches and "
-          "output folders "
-          "that came back are yours and stay. A run that lives is refused.\n\n"
+          "output folders that came back are yours and stay. A run that lives is refused.\n\n"
           "With --json: {removed, errors}, the ids that are gone and an error for each that is not.",
       .positionals = {{.name = "RUN",
                        .help =

@@ -84,8 +84,7 @@ CommandSpec runs_command() {
       .description = "Lists your runs, newest first: those that live, and the newest " +
                      std::to_string(kShown) +
                      " in all. A run is preparing, running, ended, or died, which means that its firestop "
-                     "process was killed; "
-                     "what such a run left behind is removed by this command, too.\n\n"
+                     "process was killed; what such a run left behind is removed by this command, too.\n\n"
                      "With --json: an array of every run, each as `firestop show RUN --json` prints it.",
       .options = {{.name = "--all", .metavar = "", .help = "every run (with --json they always are)"},
                   json_option()},

@@ -124,8 +124,7 @@ CommandSpec show_command() {
       .summary = "show everything about a run",
       .description =
           "Shows a run's record: command, manifest and image by digest, times, how it ended and why, what "
-          "came back, "
-          "where its files are, and where its time went, step by step.",
+          "came back, where its files are, and where its time went, step by step.",
       .positionals = {{.name = "RUN",
                        .help =
                            "its id, the beginning of its id if no other begins so, or its name (the newest)",

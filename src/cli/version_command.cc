@@ -12,7 +12,7 @@ CommandSpec version_command() {
       .description = "Prints the version of firestop. `firestop --version` does the same.",
       .options = {json_option()},
       .examples = {{"firestop version --json", "the version for programs: {\"version\": \"0.1.0\"}"}},
-      .exits = {exit_note(ExitStatus::kOk)},
+      .exits = {exit_note(ExitStatus::kOk), exit_note(ExitStatus::kUsage, "the command line is wrong")},
       .handler = [](const ParsedArgs&, Context& context) -> Result<int> {
         if (context.json)
           print_json(context, codec::JsonObject{{"version", version()}});
