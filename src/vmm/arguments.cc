@@ -15,7 +15,7 @@ void add_disks(std::vector<std::string>& argv, const Plan& plan) {
     argv.push_back(std::move(option));
     argv.push_back(std::move(value));
   };
-  if (plan.io_rate) add("-object", "throttle-group,id=io,limits.bps-total=" + number(*plan.io_rate));
+  if (plan.io_rate) add("-object", "throttle-group,id=io,x-bps-total=" + number(*plan.io_rate));
   std::vector<int> sets;  // descriptors that have their set already: a set is named after its descriptor
   for (size_t i = 0; i < plan.disks.size(); ++i) {
     const DiskArgument& disk = plan.disks[i];
@@ -90,8 +90,10 @@ std::vector<std::string> qemu_arguments(const std::string& program, const Plan& 
       "socket,id=qmp,fd=" + std::to_string(plan.qmp_fd),
       "-mon",
       "chardev=qmp,mode=control",
+      "-add-fd",
+      "fd=" + std::to_string(plan.console_fd) + ",set=" + std::to_string(plan.console_fd),
       "-chardev",
-      "socket,id=console,fd=" + std::to_string(plan.console_fd),
+      "file,id=console,append=on,path=/dev/fdset/" + std::to_string(plan.console_fd),
       "-serial",
       "chardev:console",
       "-chardev",

@@ -29,7 +29,7 @@ struct Plan {
   int kernel_fd = -1;
   int initramfs_fd = -1;
   int channel_fd = -1;
-  int console_fd = -1;
+  int console_fd = -1;  // the writing end of a pipe
   int qmp_fd = -1;
   std::vector<DiskArgument> disks;  // in the order of the devices; part of what a snapshot fixes
   std::optional<uint64_t> io_rate;  // bytes a second over all disks

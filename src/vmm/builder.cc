@@ -62,8 +62,9 @@ Result<Ends> socket_pair() {
   return ends;
 }
 
-// QEMU's stderr: neither end blocks, so a QEMU that is made to complain without end loses words, not time.
-Result<Ends> error_pipe() {
+// Ours is the reading end. Neither blocks: a QEMU that is made to complain without end loses words, not time.
+// For the console a pipe holds 64 KiB, a socket only some 280 of the single bytes that a serial port sends.
+Result<Ends> pipe_pair() {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return fail_errno("vmm.start", "cannot make a pipe");
   return Ends{UniqueFd(fds[0]), UniqueFd(fds[1])};
@@ -109,6 +110,16 @@ Result<void> add_disks(const Machine& machine, Descriptors& descriptors, Plan& p
 int restrict_child(void*) {
   const rlimit none{0, 0};
   return ::setrlimit(RLIMIT_CORE, &none);
+}
+
+// A kernel's panic begins with its reason and ends with numbers.
+std::string_view interesting(std::string_view console) {
+  const size_t panic = console.rfind("Kernel panic");
+  if (panic == std::string_view::npos) return console;
+  size_t end = panic;
+  for (int lines = 0; lines < 8 && end < console.size(); ++lines)
+    end = std::min(console.find('\n', end), console.size() - 1) + 1;
+  return console.substr(0, end);
 }
 
 // Whether the guest's first frame says that it is ready; it may say why it is not.
@@ -179,9 +190,9 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   plan.incoming = options.incoming.has_value();
 
   TRY_ASSIGN(Ends channel, socket_pair());
-  TRY_ASSIGN(Ends console, socket_pair());
+  TRY_ASSIGN(Ends console, pipe_pair());
   TRY_ASSIGN(Ends qmp, socket_pair());
-  TRY_ASSIGN(Ends errors, error_pipe());
+  TRY_ASSIGN(Ends errors, pipe_pair());
   vm.channel_ = std::move(channel.ours);
   vm.console_fd_ = std::move(console.ours);
   vm.errors_fd_ = std::move(errors.ours);
@@ -201,7 +212,6 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
     plan.kernel_fd = descriptors.give(std::move(kernel));
     plan.initramfs_fd = descriptors.give(std::move(initramfs));
   }
-  if (options.outgoing) started.outgoing_fd = descriptors.give(*options.outgoing);
   TRY(add_disks(machine, descriptors, plan));
 
   Command command;
@@ -262,7 +272,7 @@ Unexpected VmBuilder::no_boot(Vm& vm, const std::string& what) {
   if (ended) message += " (" + describe_status(status) + ")";
   if (const std::string said = printable_tail(vm.qemu_errors(), 8); !said.empty())
     message += "\nQEMU said:\n" + said;
-  const std::string console = printable_tail(vm.console(), 16);
+  const std::string console = printable_tail(interesting(vm.console()), 16);
   message +=
       console.empty() ? "\nThe guest's console is empty." : "\nThe guest's console ends with:\n" + console;
   return fail("vmm.no_boot", std::move(message), "firestop doctor says what this host lacks");

@@ -18,8 +18,6 @@ struct StartOptions {
   int memory = -1;  // see make_memory()
   // Where QEMU reads the state to continue from; it boots if there is none.
   std::optional<int> incoming;
-  // Where QEMU can be told to write its state, as snapshot_fd().
-  std::optional<int> outgoing;
 };
 
 struct Started;
@@ -39,8 +37,8 @@ class VmBuilder {
 
 struct Started {
   Vm vm;
-  Qmp qmp;                                 // the greeting is unread, capabilities are not negotiated
-  int incoming_fd = -1, outgoing_fd = -1;  // QEMU's numbers of the descriptors in the options
+  Qmp qmp;               // the greeting is unread, capabilities are not negotiated
+  int incoming_fd = -1;  // QEMU's number of options.incoming
 };
 
 // What `machine` must fulfil to be started: "vmm.bad_machine".

@@ -45,7 +45,9 @@ Result<void> restore(Started& started, const Template& from, int memory, UniqueF
   TRY(qmp.send("migrate-incoming", {{"uri", "fd:" + std::to_string(started.incoming_fd)}}));
   // QEMU sets itself up meanwhile, and cannot run the guest before it has the state.
   auto begin = Clock::now();
-  TRY(load_memory(from.memory.get(), memory, size));
+  TRY_ASSIGN(const uint64_t loaded, load_memory(from.memory.get(), memory, size));
+  // A file system may show more data than was written (whole blocks), never less.
+  if (loaded < from.data_bytes) return fail("vmm.template", "the snapshot template's memory lacks data");
   VmBuilder::add_step(started.vm, "memory", begin);
   begin = Clock::now();
   TRY(send_state(state.get(), from.state, deadline));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/file.h"
 
@@ -64,7 +65,8 @@ Result<UniqueFd> make_sealed(const char* name, std::string_view bytes) {
   TRY(write_all(fd.get(), bytes));
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
     return fail_errno("vmm.memory", "cannot seal an anonymous file");
-  return fd;
+  // QEMU wants a descriptor that is open for what it declares, not for more.
+  return open_file("/proc/self/fd/" + std::to_string(fd.get()), O_RDONLY);
 }
 
 Result<uint64_t> save_memory(int memory, int file, uint64_t size) {
@@ -87,9 +89,9 @@ Result<uint64_t> save_memory(int memory, int file, uint64_t size) {
 }
 
 Result<uint64_t> load_memory(int file, int memory, uint64_t size) {
-  // Mapped, so that the bytes are copied once; the file is the user's own and complete.
-  const Mapping source(file, size);
-  if (!source.valid()) return fail_errno("vmm.memory", "cannot map a template");
+  // A small buffer stays in the processor's cache: measured as fast as sendfile(2), and faster than mapping
+  // either side, since most of the time goes into the new file's pages.
+  std::vector<char> buffer(256u << 10);
   uint64_t written = 0;
   for (uint64_t at = 0; at < size;) {
     const off_t data = ::lseek(file, static_cast<off_t>(at), SEEK_DATA);
@@ -97,12 +99,17 @@ Result<uint64_t> load_memory(int file, int memory, uint64_t size) {
     if (data < 0) return fail_errno("vmm.memory", "cannot seek in a template");
     const off_t hole = ::lseek(file, data, SEEK_HOLE);
     if (hole < 0) return fail_errno("vmm.memory", "cannot seek in a template");
-    const uint64_t begin = static_cast<uint64_t>(data);
     const uint64_t end = std::min<uint64_t>(static_cast<uint64_t>(hole), size);
-    if (begin >= end) break;
-    TRY(write_at(memory, source.bytes() + begin, end - begin, begin));
-    written += end - begin;
-    at = end;
+    for (at = static_cast<uint64_t>(data); at < end;) {
+      const ssize_t n =
+          ::pread(file, buffer.data(), std::min<uint64_t>(buffer.size(), end - at), static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return fail_errno("vmm.memory", "cannot read a template");
+      if (n == 0) return fail("vmm.template", "the snapshot template's memory ends early");
+      TRY(write_at(memory, buffer.data(), static_cast<size_t>(n), at));
+      at += static_cast<uint64_t>(n);
+      written += static_cast<uint64_t>(n);
+    }
   }
   return written;
 }

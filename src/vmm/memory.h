@@ -15,7 +15,7 @@ namespace firestop::vmm {
 
 // An anonymous file of `size` bytes, all holes. `name` is for /proc only.
 Result<UniqueFd> make_memory(const char* name, uint64_t size);
-// An anonymous file with these bytes that nobody can change any more.
+// An anonymous file with these bytes that nobody can change any more, open for reading.
 Result<UniqueFd> make_sealed(const char* name, std::string_view bytes);
 
 // Writes the non-zero pages of `memory` (`size` bytes) to the empty file `file`, holes elsewhere. Returns the

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace firestop::vmm {
 namespace {
@@ -49,13 +50,27 @@ Result<std::optional<codec::Json>> QmpParser::next() {
   }
 }
 
-Result<int64_t> Qmp::send(std::string_view command, codec::JsonObject arguments) {
+Result<int64_t> Qmp::send(std::string_view command, codec::JsonObject arguments, int fd) {
   const int64_t number = next_number_++;
   codec::JsonObject message{{"execute", command}, {"id", number}};
   if (!arguments.empty()) message.emplace("arguments", std::move(arguments));
-  const std::string line = codec::write_json(message) + "\n";
+  std::string line = codec::write_json(message) + "\n";
+  iovec part{line.data(), line.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* attached = CMSG_FIRSTHDR(&header);
+    attached->cmsg_level = SOL_SOCKET;
+    attached->cmsg_type = SCM_RIGHTS;
+    attached->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(attached), &fd, sizeof fd);
+  }
   // Commands are few and short: they fit into the socket's buffer, whatever QEMU is doing.
-  const ssize_t sent = ::send(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = ::sendmsg(fd_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return fail("vmm.qemu_ended", "QEMU ended");
   if (sent != static_cast<ssize_t>(line.size()))
     return fail_errno("vmm.qmp", "cannot write to QEMU's monitor");

@@ -39,8 +39,9 @@ class Qmp {
   Qmp() = default;
   explicit Qmp(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  // Sends without waiting; returns the command's number.
-  Result<int64_t> send(std::string_view command, codec::JsonObject arguments = {});
+  // Sends without waiting, with a copy of descriptor `fd` if there is one ("getfd"); returns the command's
+  // number.
+  Result<int64_t> send(std::string_view command, codec::JsonObject arguments = {}, int fd = -1);
   // What the command returned. Answers before it that are errors are an error.
   Result<codec::Json> wait_return(int64_t number, Deadline deadline);
   Result<codec::Json> execute(std::string_view command, codec::JsonObject arguments, Deadline deadline);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "vmm/arguments.h"
 #include "vmm/builder.h"
 #include "vmm/host.h"
 #include "vmm/memory.h"
@@ -37,7 +39,7 @@ Unexpected damaged(const std::string& key, const std::string& what) {
 }
 
 // Lets QEMU write its device state; on return the machine has stopped for good.
-Result<void> save_state(Started& started) {
+Result<void> save_state(Started& started, int state) {
   Qmp& qmp = started.qmp;
   const Deadline deadline = Clock::now() + kSaveLimit;
   TRY(qmp.send("qmp_capabilities"));
@@ -45,7 +47,8 @@ Result<void> save_state(Started& started) {
   // clone runs at once without being told.
   codec::JsonObject ignore{{"capability", "x-ignore-shared"}, {"state", true}};
   TRY(qmp.send("migrate-set-capabilities", {{"capabilities", codec::JsonArray{std::move(ignore)}}}));
-  TRY(qmp.execute("migrate", {{"uri", "fd:" + std::to_string(started.outgoing_fd)}}, deadline));
+  TRY(qmp.send("getfd", {{"fdname", "state"}}, state));
+  TRY(qmp.execute("migrate", {{"uri", "fd:state"}}, deadline));
   for (;;) {
     TRY_ASSIGN(const codec::Json answer, qmp.execute("query-migrate", {}, deadline));
     const std::string status = answer.string_or("status", "");
@@ -103,18 +106,22 @@ std::string TemplateKey::name() const {
   add(image_digest);
   add(qemu);
   add(processor);
-  add(accelerator == Accelerator::kKvm ? "kvm" : "tcg");
-  add(std::to_string(memory));
-  add(std::to_string(cpus));
-  add(std::to_string(kMaxDisks));
+  add(machine);
   return sha256_hex(text).substr(0, 32);
 }
 
 Result<TemplateKey> template_key(const Machine& machine) {
   TRY_ASSIGN(const std::string program, qemu_program());
   TRY_ASSIGN(const std::string identity, file_identity(program));
-  return TemplateKey{machine.image_digest, program + " " + identity, processor_identity(),
-                     machine.accelerator,  machine.memory,           machine.cpus};
+  Plan plan;
+  plan.accelerator = machine.accelerator;
+  plan.memory = machine.memory;
+  plan.cpus = machine.cpus;
+  plan.disks = {{"root", -1, true}, {"scratch", -1, false}};
+  for (size_t i = 0; i < kMaxDisks; ++i) plan.disks.push_back({"ro" + std::to_string(i), -1, true});
+  std::string words;
+  for (const auto& word : qemu_arguments(program, plan)) words += word + "\n";
+  return TemplateKey{machine.image_digest, identity, processor_identity(), std::move(words)};
 }
 
 Result<std::optional<Template>> open_template(const std::string& key, uint64_t memory, uint64_t tsc_khz) {
@@ -138,6 +145,7 @@ Result<std::optional<Template>> open_template(const std::string& key, uint64_t m
 
   Template found;
   found.key = key;
+  found.data_bytes = static_cast<uint64_t>(std::max<int64_t>(meta->int_or("data_bytes", 0), 0));
   TRY_ASSIGN(found.state, read("state", kMaxState));
   if (sha256_hex(found.state) != meta->string_or("state_sha256", ""))
     return damaged(key, "state has other bytes");
@@ -173,10 +181,9 @@ Result<void> build_template(const std::string& key, const Machine& machine, uint
   StartOptions options;
   options.tsc_khz = tsc_khz;
   options.memory = memory.get();
-  options.outgoing = state.get();
   TRY_ASSIGN(Started started, VmBuilder::start(bare, options));
   TRY_ASSIGN(const std::string ready, VmBuilder::wait_ready(started.vm, boot_limit(bare.accelerator)));
-  if (auto saved = save_state(started); !saved)
+  if (auto saved = save_state(started, state.get()); !saved)
     return fail("vmm.template", saved.error().message + ": " + printable_tail(started.vm.qemu_errors(), 4));
   started.vm.kill();
 

@@ -20,12 +20,11 @@
 
 namespace firestop::vmm {
 
-// All that a template depends on. What is in `qemu` and `processor` is never interpreted.
+// All that a template depends on. None of it is interpreted.
 struct TemplateKey {
-  std::string image_digest, qemu, processor;
-  Accelerator accelerator{};
-  uint64_t memory = 0;
-  unsigned cpus = 0;
+  std::string image_digest;
+  std::string qemu, processor;  // see host.h
+  std::string machine;          // QEMU's arguments: accelerator, memory, processors, devices and their order
 
   std::string name() const;  // 32 hexadecimal digits
 };
@@ -34,6 +33,7 @@ Result<TemplateKey> template_key(const Machine& machine);
 struct Template {
   std::string key;
   UniqueFd memory;
+  uint64_t data_bytes = 0;  // that memory must hold, at least
   std::string state, ready;
 };
 

@@ -66,7 +66,9 @@ class Vm {
   // The last kConsoleTail bytes of the guest's console, as far as read; drain_console() first. The guest
   // wrote them: printable_tail() before a person sees them.
   const std::string& console() const { return console_; }
-  int console_fd() const { return console_fd_.get(); }  // readable when there is output; then drain_console()
+  // Readable when there is output; then drain_console(). A guest that writes more than 64 KiB undrained
+  // waits.
+  int console_fd() const { return console_fd_.get(); }
   void drain_console();
   // SIGKILL and reap; returns the wait(2) status. Nothing happens the second time.
   int kill();
