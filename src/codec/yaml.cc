@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <tuple>
 
 #include "base/units.h"
 #include "codec/yaml_text.h"
@@ -307,8 +308,9 @@ YamlDocument parse_yaml(std::string_view text, const YamlLimits& limits) {
     const auto same_line = [&](const Diagnostic& known) { return known.where.line == fault.where.line; };
     if (std::none_of(found.begin(), found.end(), same_line)) out.faults.push_back(std::move(fault));
   }
-  std::stable_sort(out.faults.begin(), out.faults.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+  std::sort(out.faults.begin(), out.faults.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::tie(a.where.line, a.where.column, a.field, a.wrong) <
+           std::tie(b.where.line, b.where.column, b.field, b.wrong);
   });
   return out;
 }

@@ -91,7 +91,7 @@ TEST(Explain, NamesEveryCrossingAndNoValue) {
         "api.example.com:443,8443", "git acme/widget: fetch, push", "credential model",
         "placeholder in $API_KEY", "helper (uid 1001)", "ANSWER", "1h30m     declared"})
     EXPECT_THAT(text, HasSubstr(part));
-  EXPECT_THAT(text, Not(HasSubstr("lines")));  // a value of the environment
+  EXPECT_THAT(text, Not(HasSubstr("4242")));  // a value of the environment
 }
 
 TEST(Explain, FitsEightyColumns) {
@@ -100,8 +100,9 @@ TEST(Explain, FitsEightyColumns) {
     for (std::string line; std::getline(lines, line);) {
       const auto columns = std::count_if(
           line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-      const bool one_word =
-          line.size() > 18 && line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+      std::istringstream words(line);  // a label and one word that cannot be broken may be longer
+      std::string label, word, more;
+      const bool one_word = !(words >> label >> word >> more);
       EXPECT_TRUE(columns <= 80 || one_word) << line;
       EXPECT_FALSE(line.ends_with(' ')) << line;
     }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <numeric>
+#include <tuple>
 
 #include "base/units.h"
 
@@ -100,8 +101,9 @@ void Reader::fault(const Place& place, std::string wrong, std::string expected) 
 }
 
 std::vector<Diagnostic> Reader::take_faults() {
-  std::stable_sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
+  std::sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::tie(a.where.line, a.where.column, a.field, a.wrong) <
+           std::tie(b.where.line, b.where.column, b.field, b.wrong);
   });
   return std::move(faults_);
 }
