@@ -34,6 +34,7 @@ const std::vector<std::string>& always_removed() {
       "/etc/.pwd.lock",
       "/etc/apt/sources.list*",
       "/etc/apt/apt.conf.d/99mmdebstrap",
+      "/etc/dpkg/dpkg.cfg.d/99mmdebstrap",
       "/etc/apt/auth.conf*",
       "/var/log/*",
       "/var/cache/*",
@@ -165,10 +166,13 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 Result<std::vector<std::string>> mmdebstrap_command(const Recipe& recipe, const std::string& folder) {
-  // An ordinary user works in a user namespace; root needs none, and often has no ids to map (subuid(5)).
-  std::vector<std::string> argv = {"mmdebstrap", geteuid() == 0 ? "--mode=root" : "--mode=unshare",
-                                   "--variant=minbase", "--format=tar",
-                                   "--include=" + joined(recipe.packages)};
+  // In a user namespace also for root, so that no maintainer script has real powers; where the kernel forbids
+  // that, root may do without.
+  const bool namespaces = run_checked({.argv = {"unshare", "--user", "--map-root-user", "true"}}).has_value();
+  std::vector<std::string> argv = {
+      "mmdebstrap", geteuid() == 0 && !namespaces ? "--mode=root" : "--mode=unshare", "--variant=minbase",
+      "--format=tar", "--include=" + joined(recipe.packages)};
+  argv.push_back("--dpkgopt=force-unsafe-io");  // a build that the machine's crash cuts short is thrown away
   argv.push_back("--aptopt=Acquire::Retries \"3\"");
   argv.push_back("--aptopt=Acquire::Languages \"none\"");
   for (const std::string& option : apt_proxies()) argv.push_back("--aptopt=" + option);
@@ -179,11 +183,18 @@ Result<std::vector<std::string>> mmdebstrap_command(const Recipe& recipe, const 
   return argv;
 }
 
+bool complains(const std::string& line) {
+  static constexpr const char* kStarts[] = {
+      "E:", "W:", "Err:", "dpkg:", "rm:", "find:", "tar:", "mount:", "umount:"};
+  return std::any_of(std::begin(kStarts), std::end(kStarts),
+                     [&](const char* start) { return line.starts_with(start); });
+}
+
 std::string last_lines(const std::string& output) {
   std::istringstream in(output);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("E:") || line.starts_with("W:") || line.starts_with("dpkg:")) lines.push_back(line);
+    if (complains(line)) lines.push_back(line);
   }
   std::string out;
   for (size_t i = lines.size() > 4 ? lines.size() - 4 : 0; i < lines.size(); ++i) out += "\n  " + lines[i];

@@ -216,7 +216,6 @@ TEST_F(Images, KilledBuildIsSweptByTheNext) {
   }
   while (!exists(folder_ + "/started")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(*prune(false), 0u);  // it lives, so it is left alone
-  EXPECT_TRUE(std::any_of(cached().begin(), cached().end(), [](const auto&) { return true; }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   const auto half_done = cached();
