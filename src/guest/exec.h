@@ -41,6 +41,7 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   int id() const { return exited_.id; }
+  pid_t reaper() const { return cell_.pid; }
   void signal(int number);
   void resize(uint16_t rows, uint16_t columns);
   void input(std::string_view bytes);

@@ -89,6 +89,7 @@ Result<void> Session::run() {
 Result<void> Session::converse() {
   TRY(port_.open());
   TRY(mount_image(disks_));
+  TRY(disks_.bind_ahead());
   TRY_ASSIGN(cgroup_, Cgroup::make());
   TRY_ASSIGN(network_, make_container_network());
   port_.attach(events_);
@@ -147,8 +148,10 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   TRY(reseed(start.seed));
   TRY(set_clock(start.time_ns));
   watch.lap("clock and entropy");
-  TRY(mount_scratch(disks_));
+  TRY(disks_.find("scratch"));
   watch.lap("disk");
+  TRY(mount_scratch(disks_));
+  watch.lap("scratch");
   TRY(write_root_files(start));
   watch.lap("files");
   TRY(mount_root());
@@ -227,8 +230,12 @@ Result<void> Session::maybe_export() {
 
 // With test_root there is no process namespace to end: what is left of a command becomes PID 1's.
 void Session::reap_strangers() {
-  if (execution_ || hand_over_) return;
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  if (hand_over_) return;
+  while (true) {
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+    if (execution_ && ended.si_pid == execution_->reaper()) return;
+    ::waitpid(ended.si_pid, nullptr, WNOHANG);
   }
 }
 

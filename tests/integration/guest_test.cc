@@ -538,7 +538,7 @@ TEST_F(GuestEnds, TestRootIsOutside) {
   ASSERT_TRUE(finished) << finished.error().message;
   EXPECT_EQ(finished->out, "0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n1\n");
   EXPECT_EQ(finished->exited.left_behind, 1u);
-  const auto again = machine_->shell("pgrep sleep; echo none");
+  const auto again = machine_->shell("pgrep -r R,S,D sleep; echo none");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->out, "none\n");
 }
