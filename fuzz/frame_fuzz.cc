@@ -15,10 +15,11 @@ std::string decode(std::string_view bytes, size_t piece) {
     decoder.feed(bytes.substr(0, piece));
     bytes.remove_prefix(std::min(piece, bytes.size()));
     while (true) {
-      auto frame = decoder.next();
-      if (!frame) return out + "!";
-      if (!*frame) break;
-      append_frame(out, (*frame)->type, (*frame)->stream, (*frame)->payload);
+      auto next = decoder.next();
+      if (!next) return out + "!";
+      const std::optional<Frame>& frame = *next;
+      if (!frame) break;
+      append_frame(out, frame->type, frame->stream, frame->payload);
     }
   }
   return out;

@@ -1,6 +1,7 @@
 #include "channel/mux.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace firestop::channel {
@@ -35,24 +36,23 @@ void Mux::open_send(uint16_t stream) {
 Result<void> Mux::receive(std::string_view bytes) {
   if (broken_) return fail("channel.bad_frame", "the channel is broken");
   decoder_.feed(bytes);
+  Result<void> handled = handle_frames();
+  broken_ = !handled;
+  return handled;
+}
+
+Result<void> Mux::handle_frames() {
   size_t controls = 0;
   while (true) {
-    auto frame = decoder_.next();
-    Result<void> handled;
-    if (!frame) {
-      handled =
-          fail("channel.bad_frame", "the other side broke the channel's protocol: " + frame.error().message);
-    } else if (!*frame) {
-      return {};
-    } else if ((*frame)->type == FrameType::kControl && ++controls > kMaxControlBacklog) {
-      handled = violation("channel.control_flood", "too many control messages at once", 0);
-    } else {
-      handled = handle(**frame);
-    }
-    if (!handled) {
-      broken_ = true;
-      return handled;
-    }
+    auto next = decoder_.next();
+    if (!next)
+      return fail("channel.bad_frame",
+                  "the other side broke the channel's protocol: " + next.error().message);
+    const std::optional<codec::Frame>& frame = *next;
+    if (!frame) return {};
+    if (frame->type == FrameType::kControl && ++controls > kMaxControlBacklog)
+      return violation("channel.control_flood", "too many control messages at once", 0);
+    TRY(handle(*frame));
   }
 }
 

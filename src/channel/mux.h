@@ -79,6 +79,7 @@ class Mux {
     uint32_t bytes = 0;
     uint16_t stream = 0;
   };
+  Result<void> handle_frames();
   Result<void> handle(const codec::Frame& frame);
   Result<void> handle_data(const codec::Frame& frame);
   Result<void> handle_end(const codec::Frame& frame);

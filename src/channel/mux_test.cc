@@ -106,7 +106,6 @@ TEST(Mux, ConsumingMoreThanCameGrantsNoMoreThanTheWindow) {
 }
 
 TEST(Mux, CallbacksMaySendAndOpen) {
-  std::string got;
   Mux* echo = nullptr;
   Mux b({.on_control = [&](std::string_view) { echo->open_receive(1); },
          .on_data =
@@ -334,7 +333,7 @@ RC_GTEST_PROP(MuxProperty, NothingIsLostReorderedOrBeyondTheWindow, ()) {
         w.consumed[stream] += bytes;
         break;
       }
-      case 5:
+      default:
         w.move(w.to.mux, w.back, size);
         w.deliver(w.back, w.from.mux, size);
         break;

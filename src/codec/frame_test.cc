@@ -11,15 +11,24 @@ std::string encoded(FrameType type, uint16_t stream, std::string_view payload) {
   return out;
 }
 
+// The frame that is next; there must be one.
+Frame only(FrameDecoder& decoder) {
+  auto next = decoder.next();
+  const std::optional<Frame> frame = next ? *next : std::nullopt;
+  EXPECT_TRUE(frame.has_value());
+  return frame.value_or(Frame{});
+}
+
 // Everything that comes out, one line a frame; the error's code at the end, if there is one.
 std::string drain(FrameDecoder& decoder) {
   std::string out;
   while (true) {
-    auto frame = decoder.next();
-    if (!frame) return out + frame.error().code;
-    if (!*frame) return out;
-    out += std::to_string(static_cast<int>((*frame)->type)) + "/" + std::to_string((*frame)->stream) + "/" +
-           std::string((*frame)->payload) + "\n";
+    auto next = decoder.next();
+    if (!next) return out + next.error().code;
+    const std::optional<Frame>& frame = *next;
+    if (!frame) return out;
+    out += std::to_string(static_cast<int>(frame->type)) + "/" + std::to_string(frame->stream) + "/" +
+           std::string(frame->payload) + "\n";
   }
 }
 
@@ -41,7 +50,7 @@ TEST(Frame, EverySplitGivesTheSameFrames) {
     for (size_t j = i; j <= bytes.size(); ++j) {
       FrameDecoder decoder;
       std::string got;
-      for (std::string piece : {bytes.substr(0, i), bytes.substr(i, j - i), bytes.substr(j)}) {
+      for (const std::string& piece : {bytes.substr(0, i), bytes.substr(i, j - i), bytes.substr(j)}) {
         decoder.feed(piece);
         got += drain(decoder);
       }
@@ -71,18 +80,14 @@ TEST(Frame, CreditIsLittleEndian) {
   std::string bytes;
   append_credit(bytes, 3, 0xfffefdfc);
   decoder.feed(bytes);
-  auto frame = decoder.next();
-  ASSERT_TRUE(frame && *frame);
-  EXPECT_EQ((*frame)->credit(), 0xfffefdfcu);
+  EXPECT_EQ(only(decoder).credit(), 0xfffefdfcu);
 }
 
 TEST(Frame, TheLargestPayloadPasses) {
   FrameDecoder decoder;
   std::string payload(kMaxPayload, 'x');
   decoder.feed(encoded(FrameType::kData, 1, payload));
-  auto frame = decoder.next();
-  ASSERT_TRUE(frame && *frame);
-  EXPECT_EQ((*frame)->payload, payload);
+  EXPECT_EQ(only(decoder).payload, payload);
 }
 
 TEST(FrameDeathTest, TooLargeAPayloadIsNeverEncoded) {
@@ -150,10 +155,14 @@ TEST(Frame, EndlessInputNeedsNoMoreThanAFrame) {
   uintptr_t low = UINTPTR_MAX, high = 0;
   for (size_t fed = 0; fed < 8u << 20; fed += 777) {
     decoder.feed(std::string_view(two).substr(fed % frame.size(), 777));
-    for (auto next = decoder.next(); *next; next = decoder.next()) {
+    while (true) {
+      auto next = decoder.next();
+      ASSERT_TRUE(next);
+      const std::optional<Frame>& got = *next;
+      if (!got) break;
       if (++frames < 10) continue;
-      low = std::min(low, reinterpret_cast<uintptr_t>((*next)->payload.data()));
-      high = std::max(high, reinterpret_cast<uintptr_t>((*next)->payload.data()));
+      low = std::min(low, reinterpret_cast<uintptr_t>(got->payload.data()));
+      high = std::max(high, reinterpret_cast<uintptr_t>(got->payload.data()));
     }
   }
   EXPECT_EQ(frames, ((8u << 20) / 777 + 1) * 777 / frame.size());

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMaxExact = int64_t{1} << 53;
 
-Unexpected refuse(std::string what) {
+Unexpected refuse(const std::string& what) {
   return fail("json.not_canonical", "no canonical JSON: " + what);
 }
 

@@ -158,7 +158,7 @@ TEST(Json, WritesOneLineSortedByBytes) {
 }
 
 TEST(Json, WrittenValuesComeBack) {
-  for (Json value :
+  for (const Json& value :
        {Json(3.0), Json(3), Json(-0.0), Json(1e21), Json(1e-7), Json(0.1), Json(5e-324), Json(1e300),
         Json(std::numeric_limits<int64_t>::min()), Json(std::numeric_limits<int64_t>::max()),
         Json("\0\x01\x1f\x7f\"\\/\n\r\t\b\f é 😀 \xe2\x80\xa8"sv), Json(""), Json()}) {
