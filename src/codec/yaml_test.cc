@@ -178,15 +178,24 @@ TEST(Yaml, BoundsSizeDepthAndCount) {
   EXPECT_EQ(parse_yaml(many, {.faults = 10}).faults.size(), 10u);
 }
 
+TEST(Yaml, PositionsOfALongLineAreFoundInOnePass) {
+  std::string text = "[" + std::string(1000000, ' ');
+  for (int i = 0; i < 19000; ++i) text += "0,";
+  const auto document = parse_yaml(text + "0]");
+  ASSERT_EQ(document.root.items.size(), 19001u);
+  EXPECT_EQ(document.root.items.back().where, (Position{1, 1038002}));
+}
+
 TEST(Yaml, HostileShapesEndSoon) {
   const auto repeated = [](std::string_view part) {
     std::string out;
     while (out.size() + part.size() <= 1u << 20) out += part;
     return out;
   };
-  for (const auto& text : {std::string(1u << 20, '['), std::string(1u << 20, '{'), std::string(1u << 20, '"'),
-                           std::string("!1?+,"), repeated("- "), repeated("? "), repeated("&"),
-                           repeated("a: "), "a: " + std::string((1u << 20) - 3, '\'')})
+  for (const auto& text :
+       {"a: " + std::string((1u << 20) - 3, '\x01'), std::string(1u << 20, '['), std::string(1u << 20, '{'),
+        std::string(1u << 20, '"'), std::string("!1?+,"), repeated("- "), repeated("? "), repeated("&"),
+        repeated("a: "), "a: " + std::string((1u << 20) - 3, '\'')})
     EXPECT_FALSE(parse_yaml(text).faults.empty()) << text.substr(0, 5);
 }
 

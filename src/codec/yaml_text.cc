@@ -44,9 +44,12 @@ size_t TextIndex::line_of(size_t offset) const {
 Position TextIndex::at(size_t offset) const {
   offset = std::min(offset, text_.size());
   const size_t line = line_of(offset);
-  size_t column = 1;
-  for (size_t i = starts_[line]; i < offset; ++i)
+  const bool onwards = last_offset_ >= starts_[line] && last_offset_ <= offset;
+  size_t column = onwards ? last_column_ : 1;
+  for (size_t i = onwards ? last_offset_ : starts_[line]; i < offset; ++i)
     if ((static_cast<unsigned char>(text_[i]) & 0xC0) != 0x80) ++column;
+  last_offset_ = offset;
+  last_column_ = column;
   return {line + 1, column};
 }
 

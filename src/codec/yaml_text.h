@@ -9,7 +9,7 @@
 
 namespace firestop::codec {
 
-// Byte offsets of one text to positions. The text must outlive it.
+// Byte offsets of one text to positions. The text must outlive it; one thread at a time.
 class TextIndex {
  public:
   explicit TextIndex(std::string_view text);
@@ -22,6 +22,8 @@ class TextIndex {
 
   std::string_view text_;
   std::vector<size_t> starts_;
+  // Where the last answer was: questions come in the order of the text, and lines may be a mebibyte long.
+  mutable size_t last_offset_ = 0, last_column_ = 1;
 };
 
 // Characters that no document may have; the first of each line, at most `limit` of them.

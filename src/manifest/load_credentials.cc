@@ -9,6 +9,7 @@ namespace {
 
 using codec::in_quotes;
 
+constexpr size_t kMostCredentials = 100;
 constexpr std::string_view kInjections[] = {"bearer", "basic", "header", "query", "sigv4", "oauth"};
 
 // A key that belongs to one way of injection only.
@@ -93,7 +94,8 @@ void load_credential(Loading& loading, const Member& member, std::map<std::strin
 
 void load_credentials(Loading& loading, const Place& place) {
   std::map<std::string, std::string> variables;  // of credentials: name to credential
-  for (const auto& member : loading.reader.members(place, "a mapping of names to credentials"))
+  for (const auto& member :
+       loading.reader.members(place, "a mapping of names to credentials", kMostCredentials))
     load_credential(loading, member, variables);
 }
 

@@ -10,6 +10,7 @@ namespace {
 using codec::in_quotes;
 
 constexpr size_t kMostRules = 500;
+constexpr size_t kMostParts = 100;  // ports, methods, paths, refs of a rule
 constexpr std::string_view kProtocols[] = {"http", "tls", "tcp"};
 constexpr std::string_view kMethods[] = {"GET",     "HEAD",     "POST",      "PUT",        "PATCH",  "DELETE",
                                          "OPTIONS", "PROPFIND", "PROPPATCH", "MKCOL",      "COPY",   "MOVE",
@@ -102,8 +103,8 @@ class RuleLoader {
                     "expected one of them");
     if (port) add_port(*port);
     if (ports) {
-      const auto items = reader_.items(*ports, "a list of ports");
-      if (items.empty() && ports->node->kind == codec::YamlNode::Kind::kSequence) refuse_empty(*ports);
+      const auto items = reader_.items(*ports, "a list of ports", kMostParts);
+      refuse_empty(*ports);
       for (const auto& item : items) add_port(item);
     }
     if (port || ports) return;
@@ -115,6 +116,7 @@ class RuleLoader {
 
   // An empty list grants nothing, and a rule that grants nothing is a mistake.
   void refuse_empty(const Place& place) {
+    if (place.node->kind != codec::YamlNode::Kind::kSequence || !place.node->items.empty()) return;
     reader_.fault(place, "is empty, so that the rule allows nothing",
                   "expected at least one, or no such rule");
   }
@@ -123,8 +125,8 @@ class RuleLoader {
   void load_list(const char* key, std::vector<std::string>& out, Why why_not) {
     const auto place = fields_.get(key);
     if (!place) return;
-    const auto items = reader_.items(*place, "a list");
-    if (items.empty() && place->node->kind == codec::YamlNode::Kind::kSequence) refuse_empty(*place);
+    const auto items = reader_.items(*place, "a list", kMostParts);
+    refuse_empty(*place);
     for (const auto& item : items) {
       const auto value = reader_.text(item, "text");
       if (!value) continue;
@@ -214,11 +216,9 @@ class RuleLoader {
 }  // namespace
 
 void load_egress(Loading& loading, const Place& place) {
-  const auto items = loading.reader.items(place, "a list of rules, such as [{host: api.example.com}]");
-  if (items.size() > kMostRules)
-    loading.reader.fault(place, "has " + std::to_string(items.size()) + " rules",
-                         "expected at most " + std::to_string(kMostRules));
-  for (const auto& item : items) RuleLoader(loading, item).load();
+  for (const auto& item :
+       loading.reader.items(place, "a list of rules, such as [{host: api.example.com}]", kMostRules))
+    RuleLoader(loading, item).load();
 }
 
 }  // namespace firestop::manifest

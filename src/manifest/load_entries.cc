@@ -319,10 +319,7 @@ std::string why_not_below(const Entry& above, const Entry& entry) {
 
 void load_entries(Loading& loading, const Place& place) {
   Reader& reader = loading.reader;
-  const auto members = reader.members(place, "a mapping of paths to entries");
-  if (members.size() > kMostEntries)
-    reader.fault(place, "has " + std::to_string(members.size()) + " entries",
-                 "expected at most " + std::to_string(kMostEntries));
+  const auto members = reader.members(place, "a mapping of paths to entries", kMostEntries);
 
   std::map<std::string, const Member*> by_path;
   std::map<std::string, Entry> entries;

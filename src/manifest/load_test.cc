@@ -199,9 +199,31 @@ TEST(Load, TooManyEntriesImagesAndAccounts) {
   for (int i = 0; i < 1001; ++i) entries += "    e" + std::to_string(i) + ": {type: dir}\n";
   for (int i = 0; i < 16; ++i) mounts += "    m" + std::to_string(i) + ": {type: mount, source: {bind: b}}\n";
   for (int i = 0; i < 32; ++i) users += "    - {name: u" + std::to_string(i) + "}\n";
-  EXPECT_EQ(first(entries), "has 1001 entries");
+  EXPECT_EQ(first(entries), "has 1001 keys");
   EXPECT_EQ(first(mounts), "has 16 entries of type git_repo or mount");
-  EXPECT_EQ(first(users), "has 33 users");
+  EXPECT_EQ(first(users), "has 33 items");
+}
+
+TEST(Load, HostileManifestsEndSoon) {
+  const std::string head = "{\"firestop\": 1, \"name\": \"t\", ";
+  std::string keys, users, groups, ports;
+  for (int i = 0; i < 19000; ++i) {
+    const std::string n = std::to_string(i);
+    keys += ",\"kez" + n + std::string(40, 'x') + "\":1";
+    ports += "," + n;
+    groups += ",\"g" + n + "\"";
+    if (i < 6000) users += ",{\"name\":\"u" + n + "\",\"groups\":[\"g" + n + "\"]}";
+  }
+  for (const auto& text :
+       {head + "\"limits\":{" + keys.substr(1) + "}}",
+        head + "\"workspace\":{\"users\":[" + users.substr(1) + "]}}",
+        head + "\"workspace\":{\"users\":[{\"name\":\"a\",\"groups\":[" + groups.substr(1) + "]}]}}",
+        head + "\"egress\":[{\"host\":\"a.example.com\",\"ports\":[" + ports.substr(1) + "]}]}"}) {
+    ASSERT_LT(text.size(), 1u << 20) << "else it would be refused for its size";
+    const auto loaded = load_text("m", text);
+    EXPECT_FALSE(loaded.faults.empty());
+    EXPECT_LE(loaded.faults.size(), 101u);
+  }
 }
 
 TEST(Rules, Refs) {

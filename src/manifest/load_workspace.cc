@@ -52,15 +52,11 @@ std::optional<std::string> load_account(Loading& loading, const Fields& fields) 
 
 void load_users(Loading& loading, const Place& place) {
   Reader& reader = loading.reader;
-  const auto items = reader.items(place, "a list of users, such as [{name: analyst}]");
-  if (items.size() > kMostAccounts)
-    reader.fault(place, "has " + std::to_string(items.size()) + " users",
-                 "expected at most " + std::to_string(kMostAccounts));
-  for (const auto& item : items) {
+  for (const auto& item : reader.items(place, "a list of users, such as [{name: analyst}]", kMostAccounts)) {
     const Fields fields(reader, item, kUserKeys, "a user");
     User user;
     if (const auto groups = fields.get("groups")) {
-      for (const auto& group : reader.items(*groups, "a list of declared groups")) {
+      for (const auto& group : reader.items(*groups, "a list of declared groups", kMostAccounts)) {
         const auto name = reader.text(group, "the name of a group");
         if (!name) continue;
         if (std::find(user.groups.begin(), user.groups.end(), *name) != user.groups.end())
@@ -79,11 +75,8 @@ void load_users(Loading& loading, const Place& place) {
 
 void load_groups(Loading& loading, const Place& place) {
   Reader& reader = loading.reader;
-  const auto items = reader.items(place, "a list of groups, such as [{name: reviewers}]");
-  if (items.size() > kMostAccounts)
-    reader.fault(place, "has " + std::to_string(items.size()) + " groups",
-                 "expected at most " + std::to_string(kMostAccounts));
-  for (const auto& item : items) {
+  for (const auto& item :
+       reader.items(place, "a list of groups, such as [{name: reviewers}]", kMostAccounts)) {
     const Fields fields(reader, item, kGroupKeys, "a group");
     if (!fields.valid()) continue;
     if (auto name = load_account(loading, fields)) loading.manifest.groups.push_back(std::move(*name));

@@ -105,6 +105,11 @@ std::vector<Diagnostic> Reader::take_faults() {
     return std::tie(a.where.line, a.where.column, a.field, a.wrong) <
            std::tie(b.where.line, b.where.column, b.field, b.wrong);
   });
+  if (faults_.size() > kMostFaults) {
+    const size_t more = faults_.size() - kMostFaults;
+    faults_.resize(kMostFaults);
+    faults_.push_back({file_, {}, "", std::to_string(more) + " more faults", "mend these first"});
+  }
   return std::move(faults_);
 }
 
@@ -115,9 +120,18 @@ bool Reader::is(const Place& place, YamlNode::Kind kind, std::string_view expect
   return false;
 }
 
-std::vector<Member> Reader::members(const Place& place, std::string_view expected) {
+bool Reader::few(const Place& place, size_t count, size_t most) {
+  if (count <= most) return true;
+  fault(place,
+        "has " + std::to_string(count) + (place.node->kind == YamlNode::Kind::kMapping ? " keys" : " items"),
+        "expected at most " + std::to_string(most));
+  return false;
+}
+
+std::vector<Member> Reader::members(const Place& place, std::string_view expected, size_t most) {
   std::vector<Member> out;
-  if (!is(place, YamlNode::Kind::kMapping, expected)) return out;
+  if (!is(place, YamlNode::Kind::kMapping, expected) || !few(place, place.node->members.size(), most))
+    return out;
   for (const auto& member : place.node->members) {
     Member next;
     next.node = &member.value;
@@ -129,9 +143,10 @@ std::vector<Member> Reader::members(const Place& place, std::string_view expecte
   return out;
 }
 
-std::vector<Place> Reader::items(const Place& place, std::string_view expected) {
+std::vector<Place> Reader::items(const Place& place, std::string_view expected, size_t most) {
   std::vector<Place> out;
-  if (!is(place, YamlNode::Kind::kSequence, expected)) return out;
+  if (!is(place, YamlNode::Kind::kSequence, expected) || !few(place, place.node->items.size(), most))
+    return out;
   for (size_t i = 0; i < place.node->items.size(); ++i)
     out.push_back({&place.node->items[i], codec::item_path(place.field, i)});
   return out;
@@ -158,7 +173,8 @@ std::optional<std::string> Reader::text(const Place& place, std::string_view exp
 
 std::optional<std::vector<std::string>> Reader::texts(const Place& place, std::string_view expected,
                                                       Empty empty) {
-  if (!is(place, YamlNode::Kind::kSequence, expected)) return std::nullopt;
+  if (!is(place, YamlNode::Kind::kSequence, expected) || !few(place, place.node->items.size(), kMostItems))
+    return std::nullopt;
   std::vector<std::string> out;
   bool good = true;
   for (const auto& item : items(place, expected)) {

@@ -34,16 +34,21 @@ enum class Empty { kRefuse, kAccept };
 
 class Reader {
  public:
+  static constexpr size_t kMostFaults = 100;
+  static constexpr size_t kMostItems = 1024;
+
   explicit Reader(std::string file) : file_(std::move(file)) {}
 
   void fault(Position where, std::string field, std::string wrong, std::string expected = {});
   void fault(const Place& place, std::string wrong, std::string expected = {});
-  std::vector<Diagnostic> take_faults();  // by position
+  // By position. At most kMostFaults, and then one that says how many more there are.
+  std::vector<Diagnostic> take_faults();
 
-  // The members of a mapping; faults and nothing if it is something else. Keys are not looked at.
-  std::vector<Member> members(const Place& place, std::string_view expected);
-  // The items of a list; a fault and nothing if it is something else.
-  std::vector<Place> items(const Place& place, std::string_view expected);
+  // The members of a mapping; a fault and nothing if it is something else or has more than `most`. Keys are
+  // not looked at.
+  std::vector<Member> members(const Place& place, std::string_view expected, size_t most = kMostItems);
+  // The items of a list, likewise.
+  std::vector<Place> items(const Place& place, std::string_view expected, size_t most = kMostItems);
 
   // Text without NUL. `expected` completes "expected ...".
   std::optional<std::string> text(const Place& place, std::string_view expected,
@@ -61,6 +66,7 @@ class Reader {
 
  private:
   bool is(const Place& place, codec::YamlNode::Kind kind, std::string_view expected);
+  bool few(const Place& place, size_t count, size_t most);
   // The text of a scalar that is no quoted text and of a numeric type.
   std::optional<std::string> plain_number(const Place& place, std::string_view expected);
 
