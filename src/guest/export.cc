@@ -1,0 +1,88 @@
+#include "guest/export.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/file.h"
+#include "codec/frame.h"
+#include "guest/export_outputs.h"
+#include "guest/export_repository.h"
+
+namespace firestop::guest {
+namespace {
+
+// For the host's last lines of the console.
+void print_notes(const std::string& what, const std::vector<std::string>& notes) {
+  for (const auto& note : notes) ::fprintf(stderr, "export: %s: %s\n", what.c_str(), note.c_str());
+}
+
+ExportSink frames_to(int fd) {
+  const auto write = [fd](codec::FrameType type, uint16_t stream, std::string_view payload) {
+    std::string frame;
+    codec::append_frame(frame, type, stream, payload);
+    return write_all(fd, frame);
+  };
+  return {[write](uint16_t stream, std::string_view data) {
+            return write(codec::FrameType::kData, stream, data);
+          },
+          [write](uint16_t stream) { return write(codec::FrameType::kEnd, stream, {}); }};
+}
+
+}  // namespace
+
+Result<channel::Exported> run_export(const ExportPlan& plan, const StartInContainer& start,
+                                     const ExportSink& sink) {
+  channel::Exported exported;
+  for (size_t i = 0; i < plan.repositories.size(); ++i) {
+    const uint16_t stream = static_cast<uint16_t>(channel::kFirstBundleStream + i);
+    channel::Exported::Repository nothing;
+    nothing.path = plan.repositories[i].path;
+    exported.repositories.push_back(nothing);
+    if (plan.with_repositories) {
+      const auto data = [&](std::string_view bytes) { return sink.data(stream, bytes); };
+      TRY_ASSIGN(RepositoryOutcome outcome, export_repository(plan, plan.repositories[i], start, data));
+      print_notes(plan.repositories[i].path, outcome.notes);
+      exported.repositories.back() = std::move(outcome.repository);
+    }
+    TRY(sink.end(stream));
+  }
+  if (plan.with_outputs && !plan.outputs.empty()) {
+    const auto data = [&](std::string_view bytes) { return sink.data(channel::kOutputsStream, bytes); };
+    TRY_ASSIGN(const OutputsOutcome outcome, export_outputs(plan.workspace, plan.outputs, data));
+    print_notes("outputs", outcome.notes);
+    exported.output_files = outcome.members;
+    exported.outputs_error = outcome.error;
+  }
+  TRY(sink.end(channel::kOutputsStream));
+  return exported;
+}
+
+Result<RunningExport> start_export(const ExportPlan& plan, const StartInContainer& start) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("export.start", "cannot make a pipe");
+  RunningExport running;
+  running.frames.reset(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  running.pid = ::fork();
+  if (running.pid < 0) return fail_errno("export.start", "cannot fork");
+  if (running.pid > 0) return running;
+  running.frames.reset();
+  // PID 1's ways with signals and children are not ours.
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const auto exported = run_export(plan, start, frames_to(write_end.get()));
+  if (!exported) ::_exit(1);
+  const auto message = channel::encode(channel::FromGuest(*exported));
+  if (!message) ::_exit(1);
+  std::string frame;
+  codec::append_frame(frame, codec::FrameType::kControl, 0, *message);
+  ::_exit(write_all(write_end.get(), frame) ? 0 : 1);
+}
+
+}  // namespace firestop::guest
