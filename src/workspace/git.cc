@@ -172,6 +172,7 @@ Result<void> git_records(std::string_view code, const std::string& git_dir,
   command.descriptors = descriptors(input, write_end.get(), error.get());
   GitLimits limits;
   limits.cpu_seconds = 600;
+  limits.address_space = 8ull << 30;
   command.before_exec = apply_limits;
   command.before_exec_context = &limits;
   TRY_ASSIGN(Child child, spawn(command));

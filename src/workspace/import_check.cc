@@ -18,8 +18,10 @@
 namespace firestop::workspace {
 namespace {
 
-constexpr size_t kMaxPaths = 4'000'000;    // of one tree, counted as they are listed: trees can be bombs
-constexpr size_t kMaxChanges = 8'000'000;  // over all new commits
+constexpr uint64_t kMaxPaths = 2'000'000;  // of one commit
+constexpr size_t kMaxChanges = 4'000'000;  // over all new commits
+constexpr size_t kMaxTreeDepth = 1000;
+constexpr uint64_t kMaxTreeBytes = 64u << 20;
 constexpr size_t kMaxPathBytes = 4096;
 constexpr size_t kRecord = 1u << 16;
 constexpr uint64_t kMaxCommitBytes = 4u << 20;
@@ -106,6 +108,50 @@ Result<void> Checker::connected(const Ids& own) const {
                   " object(s) of the source repository that the sandbox was not given");
 }
 
+// How many paths a tree unfolds to. A dozen trees can stand for 10^12 files, so this comes before anything
+// that lists them; every tree is read once, however often it occurs.
+class PathCounter {
+ public:
+  PathCounter(ObjectReader& objects, size_t id_bytes) : objects_(objects), id_bytes_(id_bytes) {}
+
+  Result<uint64_t> count(const std::string& tree, size_t depth = 0) {
+    if (const auto known = counts_.find(tree); known != counts_.end()) return known->second;
+    if (depth > kMaxTreeDepth) return fail("import.bad_path", "folders nested too deeply");
+    TRY_ASSIGN(const std::string data, objects_.read(to_hex(tree), "tree", kMaxTreeBytes));
+    uint64_t total = 0;
+    for (size_t at = 0; at < data.size();) {
+      const size_t end = data.find('\0', at);
+      if (end == std::string::npos || data.size() - end - 1 < id_bytes_)
+        return fail("import.bad_object", "a broken tree");
+      ++total;
+      if (data.compare(at, 6, "40000 ") == 0) {
+        TRY_ASSIGN(const uint64_t below, count(data.substr(end + 1, id_bytes_), depth + 1));
+        total += below;
+      }
+      if (total > kMaxPaths)
+        return fail("import.too_large", "a commit has more than " + std::to_string(kMaxPaths) + " files");
+      at = end + 1 + id_bytes_;
+    }
+    counts_.emplace(tree, total);
+    return total;
+  }
+
+ private:
+  static std::string to_hex(const std::string& binary) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string out;
+    for (const char c : binary) {
+      out.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+      out.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+    }
+    return out;
+  }
+
+  ObjectReader& objects_;
+  size_t id_bytes_;
+  std::unordered_map<std::string, uint64_t> counts_;
+};
+
 // Every name and link that a new commit brings, also if a later one removes it: somebody may look at it.
 Result<void> Checker::paths_and_links(const std::string& commits) const {
   TRY_ASSIGN(const UniqueFd input, temporary_input(commits));
@@ -153,13 +199,9 @@ Result<void> Checker::paths_and_links(const std::string& commits) const {
 
 Result<void> Checker::list_paths(const std::string& commit,
                                  const std::function<Result<void>(std::string_view)>& each) const {
-  size_t paths = 0;
   return git_records("import.failed", quarantine,
                      {"ls-tree", "-r", "-t", "-z", "--name-only", "--full-tree", commit}, -1, '\0', kRecord,
-                     [&](std::string_view path) -> Result<void> {
-                       if (++paths > kMaxPaths) return fail("import.too_large", "the tip has too many files");
-                       return each(path);
-                     });
+                     each);
 }
 
 // One key for all names that a folding file system takes for the same: simple lower case of every character.
@@ -232,13 +274,18 @@ Result<CheckedCommits> check_commits(const RepoSource& source, const std::string
   }
   TRY(checker.connected(own));
   std::string commits;
-  TRY(git_records("import.failed", quarantine, {"rev-list", tip, "--not", source.commit}, -1, '\n', kRecord,
-                  [&](std::string_view id) -> Result<void> {
+  TRY_ASSIGN(ObjectReader trees, ObjectReader::start(quarantine));
+  PathCounter counter(trees, source.object_format == "sha256" ? 32 : 20);
+  TRY(git_records("import.failed", quarantine,
+                  {"rev-list", "--no-commit-header", "--format=%H %T", tip, "--not", source.commit}, -1, '\n',
+                  kRecord, [&](std::string_view line) -> Result<void> {
+                    const std::string_view id = line.substr(0, line.find(' '));
                     if (++checked.new_commits > limits.max_files)
                       return fail("import.too_large",
                                   "more than " + std::to_string(limits.max_files) + " new commits",
                                   "raise limits.result_files");
                     commits.append(id).append("\n");
+                    TRY(counter.count(to_binary(line.substr(id.size() + 1))));
                     return {};
                   }));
   TRY(checker.paths_and_links(commits));
