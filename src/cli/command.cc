@@ -81,6 +81,12 @@ std::optional<std::string> ParsedArgs::value(std::string_view name) const {
   return all.back();
 }
 
+const std::string& ParsedArgs::required(std::string_view name) const {
+  const auto& all = values(name);
+  if (all.empty()) std::abort();  // the parser lets none through without it
+  return all.back();
+}
+
 std::string ParsedArgs::value_or(std::string_view name, std::string_view fallback) const {
   return value(name).value_or(std::string(fallback));
 }

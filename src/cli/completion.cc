@@ -9,7 +9,7 @@ namespace firestop::cli {
 namespace {
 
 Result<int> completion(const ParsedArgs& args, Context& context) {
-  const std::string shell = *args.value("SHELL");
+  const std::string shell = args.required("SHELL");
   context.terminal.out(shell == "bash"  ? bash_completion(context.commands)
                        : shell == "zsh" ? zsh_completion(context.commands)
                                         : fish_completion(context.commands));
@@ -17,7 +17,7 @@ Result<int> completion(const ParsedArgs& args, Context& context) {
 }
 
 Result<int> complete(const ParsedArgs& args, Context& context) {
-  if (*args.value("WHAT") == "runs") {
+  if (args.required("WHAT") == "runs") {
     TRY_ASSIGN(const auto runs, sandbox::RunStore(state_directory()).list());
     for (const auto& run : runs) context.terminal.out(run.record.id + "\n");
   } else {

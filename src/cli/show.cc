@@ -108,7 +108,7 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
 Result<int> show(const ParsedArgs& args, Context& context) {
   RunStore store(state_directory());
   sweep(context, store);
-  TRY_ASSIGN(const auto run, store.find(*args.value("RUN")));
+  TRY_ASSIGN(const auto run, store.find(args.required("RUN")));
   if (context.json)
     print_json(context, run_json(store, run));
   else

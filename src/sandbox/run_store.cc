@@ -165,7 +165,7 @@ Result<void> OwnedRun::remove_work_files() {
   return remove_work(directory_);
 }
 
-RunStore::RunStore(std::string state_directory) : runs_(join_path(state_directory, "runs")) {}
+RunStore::RunStore(const std::string& state_directory) : runs_(join_path(state_directory, "runs")) {}
 
 std::string RunStore::directory_of(const std::string& id) const {
   return join_path(runs_, id);

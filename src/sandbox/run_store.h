@@ -76,7 +76,7 @@ class OwnedRun {
 
 class RunStore {
  public:
-  explicit RunStore(std::string state_directory);
+  explicit RunStore(const std::string& state_directory);
   // A new run, locked, its record saved. The name must be free among living runs ("run.name_taken").
   Result<OwnedRun> create(const std::string& name, const std::string& id);
   struct Listed {
