@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFormat = 1;
 constexpr uint64_t kMaxState = 16u << 20;  // bytes; some 70 kB are usual
 constexpr uint64_t kMaxReady = 128u << 10;
+constexpr time_t kUnusableSeconds = 24 * 3600;
 constexpr auto kSaveLimit = std::chrono::seconds(60);
 
 std::string path_of(const std::string& key, std::string_view suffix = {}) {
@@ -205,7 +206,10 @@ void mark_unusable(const std::string& key, const std::string& why) {
 }
 
 std::optional<std::string> why_unusable(const std::string& key) {
-  const auto text = read_file(path_of(key, ".unusable"), 64u << 10);
+  const std::string path = path_of(key, ".unusable");
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0 || ::time(nullptr) - st.st_mtime > kUnusableSeconds) return std::nullopt;
+  const auto text = read_file(path, 64u << 10);
   if (!text) return std::nullopt;
   return printable_tail(*text, 1);
 }

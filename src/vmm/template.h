@@ -6,7 +6,7 @@
 //   <key>/meta.json
 //   <key>.lock        held while the template is made
 //   <key>.new/        being made; renamed when complete
-//   <key>.unusable    a fresh template did not start; why. Boots of this key are cold until it is pruned.
+//   <key>.unusable    a fresh template did not start; why. For a day, boots of this key are cold.
 #pragma once
 
 #include <chrono>

@@ -208,10 +208,21 @@ TEST_F(Vmm, EightStartAtOnceAndEightRun) {
 TEST_F(Vmm, TheIoRateIsKeptByQemu) {
   Machine m = machine();
   m.io_rate = 1u << 20;
+  m.disks = {{"ro0", disk("four", "FOUR-MIB-OF-DATA", 4u << 20), true}};
   auto launched = start(m);
   ASSERT_TRUE(launched) << launched.error().to_string();
   EXPECT_TRUE(launched->vm.from_template()) << notices_;
-  EXPECT_EQ(ask(launched->vm, "disk root"), "root 65536 ROOT-ROOT-ROOT-R");
+  const auto time_reading = [](Vm& vm) {
+    const std::string read = ask(vm, "read ro0", seconds(60));
+    EXPECT_TRUE(read.starts_with("4194304 ")) << read;
+    return read.size() > 8 ? std::stol(read.substr(8)) : 0;
+  };
+  const long limited = time_reading(launched->vm);
+  EXPECT_GT(limited, 2000) << "4 MiB at 1 MiB/s, less what a burst allows";
+  m.io_rate.reset();
+  auto unlimited = start(m);
+  ASSERT_TRUE(unlimited) << unlimited.error().to_string();
+  EXPECT_LT(time_reading(unlimited->vm), limited);
   EXPECT_EQ(ask(launched->vm, "write scratch LIMITED"), "written");
 }
 

@@ -113,6 +113,20 @@ std::string write_to(const std::string& serial, const std::string& text) {
   return "written";
 }
 
+// How long it takes to read the whole disk, in milliseconds.
+std::string time_reading(const std::string& serial) {
+  probe_again(serial);
+  const UniqueFd disk(::open(("/dev/" + disk_with(serial)).c_str(), O_RDONLY | O_CLOEXEC));
+  timespec begin{}, end{};
+  ::clock_gettime(CLOCK_MONOTONIC, &begin);
+  static char buffer[65536];
+  uint64_t bytes = 0;
+  for (ssize_t n; (n = ::read(disk.get(), buffer, sizeof buffer)) > 0;) bytes += static_cast<uint64_t>(n);
+  ::clock_gettime(CLOCK_MONOTONIC, &end);
+  return std::to_string(bytes) + " " +
+         std::to_string((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000);
+}
+
 std::string clock_text() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -125,6 +139,7 @@ std::string answer(const std::string& line) {
   const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
   if (word == "disk") return look_at(rest);
   if (word == "write") return write_to(rest.substr(0, rest.find(' ')), rest.substr(rest.find(' ') + 1));
+  if (word == "read") return time_reading(rest);
   if (word == "clock") return clock_text();
   if (word == "spam") {
     const std::string noise(1023, '#');
