@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/fd.h"
 #include "base/result.h"
 
 namespace firestop::guest {
+
+// The path of one of its files.
+std::string cgroup_file(const char* name);
 
 struct Caps {
   uint64_t memory_max = 0;     // bytes; 0: no cap of its own

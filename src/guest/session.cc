@@ -1,6 +1,7 @@
 #include "guest/session.h"
 
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -174,6 +175,8 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
     settings_.writable.emplace();
     for (const auto& output : start.outputs) settings_.writable->push_back("/workspace/" + output.path);
   }
+  TRY_ASSIGN(memory_guard_, MemoryGuard::make(start.memory_max));
+  events_.watch(memory_guard_->fd(), EPOLLPRI, [this](uint32_t) { memory_guard_->act(); });
   watch.lap("cgroup");
   return {};
 }

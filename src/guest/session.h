@@ -15,6 +15,7 @@
 #include "guest/events.h"
 #include "guest/exec.h"
 #include "guest/hand_over.h"
+#include "guest/memory_guard.h"
 #include "guest/port.h"
 
 namespace firestop::guest {
@@ -47,6 +48,7 @@ class Session {
   Disks disks_;
   std::optional<channel::Start> start_;  // without seed and filter
   std::optional<Cgroup> cgroup_;
+  std::optional<MemoryGuard> memory_guard_;
   UniqueFd network_;
   ContainerSettings settings_;
   std::unique_ptr<Execution> execution_;

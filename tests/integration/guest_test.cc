@@ -452,6 +452,25 @@ TEST_F(GuestWorkspace, WithoutTheFilesystemCapabilityOnlyOutputsAreWritable) {
                     HasSubstr("repo/tracked: Read-only"), HasSubstr("'repo/tracked': Read-only")));
 }
 
+TEST_F(GuestWorkspace, HandsOverOutputsWhileTheCommandStillRuns) {
+  boot();
+  channel::Start wanted = Machine::usual_start();
+  wanted.outputs = {{"report", 1 << 20}};
+  start(wanted);
+  const int id =
+      machine_->exec({"/bin/sh", "-c", "echo the result > report/result.txt; echo ready; sleep 1000"});
+  ASSERT_TRUE(machine_->wait_for_output(id, "ready"));
+  const auto exported = machine_->hand_over({.repositories = false, .outputs = true}, 0);
+  ASSERT_TRUE(exported) << exported.error().message;
+  EXPECT_EQ(exported->outputs_error, "");
+  EXPECT_EQ(exported->output_files, 1u);
+  EXPECT_THAT(machine_->stream(channel::kOutputsStream),
+              AllOf(HasSubstr("report/result.txt"), HasSubstr("the result\n")));
+  const auto finished = machine_->finish(id);
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_EQ(WTERMSIG(finished->exited.status), SIGKILL);
+}
+
 TEST_F(GuestWorkspace, TheDiskIsTheCap) {
   boot({.scratch_mib = 64});
   start();
