@@ -50,8 +50,8 @@ Result<std::string> git_checked(std::string_view code, const std::string& git_di
                                 uint64_t output_limit = 64u << 20);
 
 // Stdout in records that end with `separator`, as they come; `input` (a descriptor, -1 for none) is its
-// stdin. The callback's error ends git and is returned. At most ten minutes of processor time and 8 GiB. Records beyond
-// `record_limit` bytes are an error.
+// stdin. The callback's error ends git and is returned. At most ten minutes of processor time and 8 GiB.
+// Records beyond `record_limit` bytes are an error.
 Result<void> git_records(std::string_view code, const std::string& git_dir,
                          const std::vector<std::string>& arguments, int input, char separator,
                          size_t record_limit, const std::function<Result<void>(std::string_view)>& record);

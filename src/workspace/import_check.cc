@@ -285,8 +285,7 @@ Result<CheckedCommits> check_commits(const RepoSource& source, const std::string
                                   "more than " + std::to_string(limits.max_files) + " new commits",
                                   "raise limits.result_files");
                     commits.append(id).append("\n");
-                    TRY(counter.count(to_binary(line.substr(id.size() + 1))));
-                    return {};
+                    return counter.count(to_binary(line.substr(id.size() + 1))).map([](uint64_t) {});
                   }));
   TRY(checker.paths_and_links(commits));
   TRY(checker.no_new_twins());

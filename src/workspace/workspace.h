@@ -83,7 +83,8 @@ struct ImportedFiles {
 };
 // `tar_path` is a pax archive; unpacked into the new directory `destination` (must not exist) with
 // openat2(RESOLVE_BENEATH); no absolute names, "..", links out, hard links out, devices, fifos, setuid bits;
-// on any fault nothing is left behind and the error names the member.
+// on any fault nothing is left behind and the error names the member. Without members nothing is made. A link
+// may not leave the first folder of its path (its output).
 Result<ImportedFiles> import_archive(const std::string& tar_path, const std::string& destination,
                                      const ImportLimits& limits);
 
