@@ -164,6 +164,13 @@ Result<void> check_machine(const Machine& machine) {
   return {};
 }
 
+Result<void> check_disks(const Machine& machine) {
+  TRY(open_disk(machine.root));
+  if (!machine.scratch.path.empty()) TRY(open_disk(machine.scratch));
+  for (const Disk& disk : machine.disks) TRY(open_disk(disk));
+  return {};
+}
+
 std::chrono::milliseconds boot_limit(Accelerator accelerator) {
   if (const char* text = std::getenv("FIRESTOP_BOOT_LIMIT_MS")) {
     int64_t ms = 0;

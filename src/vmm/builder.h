@@ -43,6 +43,8 @@ struct Started {
 
 // What `machine` must fulfil to be started: "vmm.bad_machine".
 Result<void> check_machine(const Machine& machine);
+// Whether its disks can be opened and have whole sectors: also "file.open".
+Result<void> check_disks(const Machine& machine);
 std::chrono::milliseconds boot_limit(Accelerator accelerator);
 
 }  // namespace firestop::vmm

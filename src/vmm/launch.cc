@@ -134,6 +134,7 @@ Result<Launched> launch(const Machine& machine, const Notice& notice) {
     if (notice) notice(text);
   };
   TRY(check_machine(machine));
+  TRY(check_disks(machine));
   TRY_ASSIGN(const uint64_t khz, tsc_khz(join_path(cache_directory(), "tsc.json")));
   auto launched = from_template(machine, khz, say);
   if (launched) return launched;

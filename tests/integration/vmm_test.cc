@@ -274,6 +274,11 @@ TEST_F(Vmm, AnUnusableDiskIsRefusedBeforeAnythingStarts) {
   ASSERT_FALSE(launched);
   EXPECT_EQ(launched.error().code, "vmm.bad_machine");
   EXPECT_THAT(launched.error().message, HasSubstr("1000 bytes"));
+  EXPECT_THAT(notices_, IsEmpty()) << "no template was made for it";
+  m.disks[0].path = directory_ + "/missing";
+  EXPECT_EQ(start(m).error().code, "file.open");
+  m.disks[0].path = directory_;
+  EXPECT_EQ(start(m).error().code, "vmm.bad_machine") << "a directory";
 }
 
 TEST_F(Vmm, AQemuThatIsKilledIsSeenAtOnce) {
@@ -376,16 +381,19 @@ TEST_F(Vmm, ADamagedTemplateIsRemovedAndTheGuestBootsCold) {
       {"meta.json", "meta.json is unreadable", truncate(10)},
       {"ready", "ready is missing", [](const std::string& path) { ::unlink(path.c_str()); }},
   };
+  const Machine m = machine();
+  std::string key;
+  {
+    auto launched = start(m);
+    ASSERT_TRUE(launched) << launched.error().to_string();
+    key = launched->vm.template_key();
+  }
+  const std::string directory = cache_directory() + "/templates/" + key, good = directory_ + "/good";
+  ASSERT_EQ(::rename(directory.c_str(), good.c_str()), 0);
   for (const auto& c : cases) {
-    Machine m = machine();
-    std::string key;
-    {
-      auto launched = start(m);
-      ASSERT_TRUE(launched) << launched.error().to_string();
-      ASSERT_TRUE(launched->vm.from_template());
-      key = launched->vm.template_key();
-    }
-    const std::string directory = cache_directory() + "/templates/" + key;
+    ASSERT_TRUE(make_directories(directory));
+    for (const std::string name : {"memory", "state", "ready", "meta.json"})
+      ASSERT_TRUE(copy_sparse(good + "/" + name, directory + "/" + name));
     c.damage(directory + "/" + c.file);
     notices_.clear();
     auto launched = start(m);
