@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/completion_scripts.h"
 #include "cli/terminal.h"
-#include "image/image.h"
+#include "image/recipe.h"
 #include "sandbox/run_store.h"
 
 namespace firestop::cli {
@@ -21,9 +21,7 @@ Result<int> complete(const ParsedArgs& args, Context& context) {
     TRY_ASSIGN(const auto runs, sandbox::RunStore(state_directory()).list());
     for (const auto& run : runs) context.terminal.out(run.record.id + "\n");
   } else {
-    TRY_ASSIGN(const auto images, image::list());
-    for (const auto& each : images)
-      if (each.current) context.terminal.out(printable(each.name) + "\n");
+    for (const auto& name : image::recipe_names()) context.terminal.out(name + "\n");
   }
   return 0;
 }

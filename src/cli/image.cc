@@ -58,7 +58,7 @@ Result<int> list(const ParsedArgs&, Context& context) {
     context.terminal.out("no images yet; `firestop image build` makes one, as does the first run\n");
     return 0;
   }
-  Table table({{"IMAGE"},
+  Table table({{"PART"},
                {"DIGEST"},
                {"SIZE", Table::Align::kRight},
                {"AGE", Table::Align::kRight},
@@ -126,10 +126,10 @@ CommandSpec image_build_command() {
 CommandSpec image_list_command() {
   return {
       .name = "image list",
-      .summary = "list the guest images in the cache",
+      .summary = "list the guest images in the cache, part by part",
       .description =
-          "Lists the images with their digests, sizes and ages. The current one of a name is what a run "
-          "takes.",
+          "Lists what images consist of: root file systems by the name of their image, kernels and initramfs "
+          "files, with digest, size and age. What is current is what a run takes.",
       .options = {json_option()},
       .examples = {{"firestop image list", "what is there, and how big it is"}},
       .exits = {exit_note(ExitStatus::kOk), exit_note(ExitStatus::kUsage),
