@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "erofs/image_reader.h"
@@ -69,6 +70,24 @@ TEST_F(Repository, IndexHoldsWhatTheGuestSees) {
     EXPECT_EQ(inode.mtime, 1700000000);
     EXPECT_EQ(inode.mtime_nsec, 0u);
   }
+}
+
+// As the guest mounts it: EROFS below an overlay. Needs a kernel and rights that not every machine has.
+TEST_F(Repository, TheFirstStatusReadsNoFile) {
+  make_repository("src");
+  auto source = resolve("src");
+  ASSERT_TRUE(is_ok(source));
+  auto file = repository_image(*source, Owner{::geteuid(), ::getegid()});
+  ASSERT_TRUE(is_ok(file));
+  shell("mkdir lower over upper work");
+  if (!shell_ok("mount -t erofs -o loop,ro " + *file + " lower")) GTEST_SKIP() << "cannot mount EROFS here";
+  const bool overlaid =
+      shell_ok("mount -t overlay -o lowerdir=$PWD/lower,upperdir=$PWD/upper,workdir=$PWD/work o over");
+  const std::string folder = overlaid ? "over" : "lower";
+  // diff-files looks at nothing but lstat, and names what it would have to read.
+  EXPECT_EQ(shell("git diff-files", folder), "");
+  EXPECT_EQ(shell("git status --porcelain", folder), "");
+  shell(std::string(overlaid ? "umount over; " : "") + "umount lower");
 }
 
 TEST_F(Repository, IsFoundAgainInTheCache) {
