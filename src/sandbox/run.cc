@@ -187,7 +187,7 @@ class Life {
     config.output_limit = plan.manifest.limits.output;
     config.result_limit = plan.manifest.limits.result;
     for (size_t i = 0; i < plan.repositories.size(); ++i) config.bundle_paths.push_back(bundle_path(run, i));
-    if (plan.has_outputs) config.outputs_path = archive_path(run);
+    config.outputs_path = archive_path(run);
     TRY(run.save());
     steps.done("record");
     TRY_ASSIGN(auto launched, vmm::launch(machine, [this](const std::string& text) { notice(text); }));

@@ -245,10 +245,10 @@ struct Session::State {
                    {},
                    0});
     });
-    say(channel::Export{!config.bundle_paths.empty(), !config.outputs_path.empty()});
+    say(channel::Export{!config.bundle_paths.empty(), !config.start.outputs.empty()});
     for (size_t i = 0; i < config.bundle_paths.size(); ++i)
       expect(static_cast<uint16_t>(channel::kFirstBundleStream + i), config.bundle_paths[i]);
-    if (!config.outputs_path.empty()) expect(channel::kOutputsStream, config.outputs_path);
+    expect(channel::kOutputsStream, config.outputs_path);
     if (phase != Phase::kOver) flush();
   }
 

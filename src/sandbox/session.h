@@ -25,7 +25,7 @@ struct SessionConfig {
   uint64_t output_limit = 0;              // stdout plus stderr, bytes
   uint64_t result_limit = 0;              // what comes back, as sent, bytes
   std::vector<std::string> bundle_paths;  // files to write, one per start.repositories
-  std::string outputs_path;               // the archive of outputs; "" means none are declared
+  std::string outputs_path;               // the archive of outputs; empty if none are declared
 };
 
 enum class EndCause {

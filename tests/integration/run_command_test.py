@@ -14,7 +14,7 @@ from sandbox_test import SandboxTest, main  # noqa: E402
 
 class CommandTest(SandboxTest):
     def test_another_kernel_an_ordinary_account_and_nothing_of_the_host(self):
-        self.manifest("environment: {GREETING: 'h i'}\n")
+        self.manifest("workspace: {environment: {GREETING: 'h i'}}\n")
         (self.work / "secret").write_text("of the host")
         out = self.run_in("""
             uname -r; id -u; id -un; pwd; hostname
@@ -107,7 +107,7 @@ class CommandTest(SandboxTest):
         fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
         self.env["TERM"] = "xterm-256color"
         process = self.start("run", "--tty", "--", "sh", "-c",
-                             "stty size; echo $TERM; tty; trap 'echo got int' INT; read a; echo after:$a; read b; stty size",
+                             "stty size; echo $TERM; tty; trap 'echo got int' INT; sleep 1000; read a; echo after:$a; read b; stty size",
                              stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(follower)
@@ -128,8 +128,8 @@ class CommandTest(SandboxTest):
         self.assertIn(b"xterm-256color", seen)
         os.write(leader, b"\x03")  # Ctrl-C is the guest terminal's to make a signal of
         until(b"got int")
-        os.write(leader, b"\nline\n")
-        until(b"after:")
+        os.write(leader, b"line\n")
+        until(b"after:line")
         fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 77, 0, 0))
         os.kill(process.pid, signal.SIGWINCH)
         time.sleep(0.5)
