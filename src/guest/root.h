@@ -2,6 +2,9 @@
 // repository over its image. All that is written goes to the run's own disk, so the disk's size is the cap.
 #pragma once
 
+#include <vector>
+
+#include "base/fd.h"
 #include "base/result.h"
 #include "channel/messages.h"
 #include "guest/devices.h"
@@ -18,7 +21,10 @@ inline constexpr char kRootUpper[] = "/mnt/scratch/root/upper";
 // The overlay that is the container's root (kRoot).
 Result<void> mount_root();
 // Mounts /workspace with repositories and read-only mounts, and makes the output directories. `owner` is
-// the account that the workspace belongs to.
-Result<void> mount_workspace(const channel::Start& start, Owner owner, Disks& disks);
+// the account that the workspace belongs to. Returns the roots of the read-only mounts, for take_away().
+Result<std::vector<UniqueFd>> mount_workspace(const channel::Start& start, Owner owner, Disks& disks);
+
+// Unmounts, wherever the mount points have been moved to: what is mounted is in nothing that is handed over.
+Result<void> take_away(const std::vector<UniqueFd>& mounts);
 
 }  // namespace firestop::guest

@@ -157,7 +157,7 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   watch.lap("files");
   TRY(mount_root());
   watch.lap("root");
-  TRY(mount_workspace(start, {account->uid, account->gid}, disks_));
+  TRY_ASSIGN(mounts_, mount_workspace(start, {account->uid, account->gid}, disks_));
   watch.lap("workspace");
   TRY(cgroup_->limit({start.memory_max, start.processes_max, start.cpus}));
   settings_.root = kRoot;
@@ -216,6 +216,7 @@ Result<void> Session::handle(channel::Shutdown&) {
 
 Result<void> Session::maybe_export() {
   if (!export_wanted_ || hand_over_ || (execution_ && !execution_->processes_gone())) return {};
+  TRY(take_away(mounts_));
   ExportPlan plan;
   plan.repositories = start_->repositories;
   plan.outputs = start_->outputs;

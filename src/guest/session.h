@@ -50,6 +50,7 @@ class Session {
   std::optional<Cgroup> cgroup_;
   std::optional<MemoryGuard> memory_guard_;
   UniqueFd network_;
+  std::vector<UniqueFd> mounts_;  // read-only, taken away before the export
   ContainerSettings settings_;
   std::unique_ptr<Execution> execution_;
   std::optional<channel::Export> export_wanted_;

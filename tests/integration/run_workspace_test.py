@@ -213,7 +213,7 @@ class FilesTest(SandboxTest):
         back = self.folder / "back/out"
         self.assertEqual(sorted(os.listdir(os.fsencode(back))), sorted(os.listdir(os.fsencode(source))))
         for name in odd:
-            self.assertEqual(open(os.fsencode(back) + b"/" + name, "rb").read(), name)
+            self.assertEqual(pathlib.Path(os.fsdecode(os.fsencode(back) + b"/" + name)).read_bytes(), name)
         self.assertEqual(stat.S_IMODE((back / "run.sh").stat().st_mode), 0o750)
         self.assertEqual(int((back / "run.sh").stat().st_mtime), 1_000_000_000)
         self.assertEqual(stat.S_IMODE((back / "read-only").stat().st_mode), 0o444)
@@ -245,17 +245,18 @@ class FilesTest(SandboxTest):
         data = self.folder / "dataroom"
         data.mkdir()
         (data / "paper").write_text("secret paper\n")
-        self.repository()
+        self.repository({"README": "hello\n", "docs/a": "a\n"})
         self.manifest("""
             workspace:
               entries:
                 repo: {type: git_repo, repo: "."}
-                repo/dataroom: {type: mount, source: {bind: dataroom}, read_only: true}
+                repo/docs/dataroom: {type: mount, source: {bind: dataroom}, read_only: true}
                 out: {type: dir, output: true, max: 1MiB}
             """)
-        out = self.run_in("""cat repo/dataroom/paper; touch repo/dataroom/x 2>/dev/null || echo refused
+        out = self.run_in("""cat repo/docs/dataroom/paper; touch repo/docs/dataroom/x 2>/dev/null || echo refused
+            git -C repo status --porcelain; mv repo/docs repo/moved && echo moved
             echo y > repo/y; echo o > out/o""", "--bind", f"dataroom={data}", "--name", "m")
-        self.assertEqual(out, "secret paper\nrefused\n")
+        self.assertEqual(out, "secret paper\nrefused\nmoved\n")
         self.assertNotIn("dataroom", self.git("ls-tree", "-r", "--name-only", "agent/m"))
         self.assertEqual(os.listdir(self.work / "firestop-out/m"), ["out"])
         self.assertEqual(os.listdir(data), ["paper"])
