@@ -11,6 +11,9 @@ CommandSpec run_command();  // run.cc
 CommandSpec init_command();
 CommandSpec check_command();
 CommandSpec explain_command();
+CommandSpec lock_command();
+CommandSpec sign_command();
+CommandSpec verify_command();
 CommandSpec image_group();  // image.cc
 CommandSpec image_build_command();
 CommandSpec image_list_command();

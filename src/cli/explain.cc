@@ -1,6 +1,7 @@
 #include "manifest/explain.h"
 
 #include "cli/commands.h"
+#include "cli/drawing.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "manifest/load.h"
@@ -8,7 +9,16 @@
 namespace firestop::cli {
 namespace {
 
+// The bytes that are signed, and nothing after them.
+Result<int> explain_canonical(const ParsedArgs& args, Context& context) {
+  TRY_ASSIGN(const auto drawing, load_drawing(args, context));
+  if (!drawing) return static_cast<int>(ExitStatus::kUsage);
+  context.terminal.out(drawing->canonical);
+  return 0;
+}
+
 Result<int> explain(const ParsedArgs& args, Context& context) {
+  if (args.value_or("--format", "text") == "canonical") return explain_canonical(args, context);
   if (args.value_or("--format", "text") == "json") context.json = true;
   TRY_ASSIGN(const manifest::Loaded loaded, manifest::load_file(args.value_or("FILE", "firestop.yaml")));
   if (!loaded.faults.empty()) {
@@ -40,9 +50,9 @@ CommandSpec explain_command() {
       .positionals = {manifest_positional()},
       .options = {{.name = "--format",
                    .metavar = "FORMAT",
-                   .help = "text (the default) or json",
+                   .help = "text (the default), json, or canonical: the bytes that are signed, with the lock",
                    .kind = OptionKind::kValue,
-                   .values = {"text", "json"},
+                   .values = {"text", "json", "canonical"},
                    .completes = Completes::kWords},
                   {.name = "--json", .metavar = "", .help = "the same as --format json"}},
       .examples = {{"firestop explain", "explain ./firestop.yaml"},

@@ -22,6 +22,7 @@ std::string lines(std::string_view text, std::string_view indent) {
 }  // namespace
 
 ExitStatus status_of(const Error& error) {
+  if (error.code.starts_with("signature.")) return ExitStatus::kSignature;
   for (const std::string_view prefix :
        {"usage.", "manifest.", "init.", "run.not_found", "run.ambiguous", "image.bad_name", "image.unknown"})
     if (error.code.starts_with(prefix)) return ExitStatus::kUsage;

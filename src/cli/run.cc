@@ -92,11 +92,15 @@ Result<int> run(const ParsedArgs& args, Context& context) {
   request.terminal = args.has("--tty");
   request.keep = args.has("--keep");
   request.out_directory = args.value_or("--out", "");
+  request.allowed_signers = args.value_or("--allowed-signers", "");
   const char* term = std::getenv("TERM");
   request.term = term && *term ? term : "xterm";
   Narrator narrator(context);
   sandbox::RunEnd end;
-  if (auto binds = parse_binds(args.values("--bind")); binds) {
+  if (args.has("--allowed-signers") && request.allowed_signers.empty()) {  // an unset variable of a script
+    end.status = static_cast<int>(ExitStatus::kUsage);
+    end.error = Error{"usage.allowed_signers", "--allowed-signers names no file", {}, 0};
+  } else if (auto binds = parse_binds(args.values("--bind")); binds) {
     request.binds = std::move(*binds);
     end = sandbox::run(request, {.notice = [&](const std::string& text) { narrator.notice(text); },
                                  .progress = [&](const std::string& text) { narrator.progress(text); }});
@@ -144,6 +148,11 @@ CommandSpec run_command() {
                    .help = "where outputs go instead of firestop-out/NAME; must not exist",
                    .kind = OptionKind::kValue,
                    .completes = Completes::kDirectories},
+                  {.name = "--allowed-signers",
+                   .metavar = "FILE",
+                   .help = "refuse a manifest that is not signed by one of these, as `firestop verify` does",
+                   .kind = OptionKind::kValue,
+                   .completes = Completes::kFiles},
                   {.name = "--tty", .help = "give the command a terminal"},
                   {.name = "--keep", .help = "keep the run's disks for a look afterwards"},
                   json_option()},
@@ -154,6 +163,7 @@ CommandSpec run_command() {
                     "bind a folder that the manifest names"}},
       .exits = {{"n", "the command's own status, 128+n after signal n"},
                 exit_note(ExitStatus::kUsage),
+                exit_note(ExitStatus::kSignature),
                 exit_note(ExitStatus::kCannotStart),
                 exit_note(ExitStatus::kRating),
                 exit_note(ExitStatus::kCap),

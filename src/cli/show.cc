@@ -85,6 +85,7 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
   lines.add("manifest",
             record.manifest_file + (record.manifest_name.empty() ? "" : " (" + record.manifest_name + ")"));
   lines.add("sha256", record.manifest_digest);
+  lines.add("signed by", record.signer + (record.signer_key.empty() ? "" : " (" + record.signer_key + ")"));
   lines.add("image", record.image + (record.image_digest.empty() ? "" : " " + record.image_digest));
   lines.add("machine", record.accelerator);
   lines.add("created", time_text(record.created_ms));

@@ -31,10 +31,9 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 std::string one_line(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  std::string out = codec::printable(text, 1000);
-  std::replace(out.begin(), out.end(), '\n', ';');
-  return out;
+  std::string out;
+  for (const auto& line : lines_of(text)) out += (out.empty() ? "" : "; ") + line;
+  return codec::printable(out, 1000);
 }
 
 // `Good "..." signature ... with ED25519 key SHA256:...`: for reports only, so that nothing hangs on its

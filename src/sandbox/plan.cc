@@ -112,6 +112,7 @@ Result<Planned> make_plan(const RunRequest& request, const std::string& run_id) 
   Plan& plan = planned.plan;
   plan.manifest = std::move(loaded.manifest);
   plan.manifest_text = std::move(loaded.text);
+  TRY_ASSIGN(plan.seal, check_seal(plan.manifest, request.allowed_signers));
   TRY(manifest::check_supported(plan.manifest));
   plan.command = request.command.empty() ? plan.manifest.command : request.command;
   if (plan.command.empty())
@@ -128,7 +129,7 @@ Result<Planned> make_plan(const RunRequest& request, const std::string& run_id) 
   for (const auto& entry : plan.manifest.entries) {
     if (entry.output) plan.has_outputs = true;
     if (entry.type != EntryType::kGitRepo) continue;
-    TRY_ASSIGN(auto source, workspace::resolve_repository(plan.manifest, entry));
+    TRY_ASSIGN(auto source, plan.seal.resolve(plan.manifest, entry));
     TRY(workspace::check_branch_free(source, plan.name));
     plan.repositories.push_back(std::move(source));
   }

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "channel/messages.h"
 #include "manifest/manifest.h"
+#include "sandbox/seal.h"
 #include "workspace/workspace.h"
 
 namespace firestop::sandbox {
@@ -19,9 +20,10 @@ struct RunRequest {
   std::map<std::string, std::string> binds;  // --bind NAME=PATH
   std::vector<std::string> command;          // replaces the manifest's
   bool terminal = false;
-  bool keep = false;          // leave the run's disks where they are
-  std::string out_directory;  // "" means firestop-out/NAME beside the manifest
-  std::string term;           // TERM for --tty
+  bool keep = false;            // leave the run's disks where they are
+  std::string out_directory;    // "" means firestop-out/NAME beside the manifest
+  std::string term;             // TERM for --tty
+  std::string allowed_signers;  // a file; "" asks for a signature only if the host's configuration does
 };
 
 struct PlannedDisk {
@@ -35,6 +37,7 @@ struct PlannedDisk {
 struct Plan {
   manifest::Manifest manifest;
   std::string manifest_text;
+  Seal seal;
   std::string name;
   std::vector<std::string> command;
   std::map<std::string, std::string> binds;  // absolute
@@ -51,8 +54,8 @@ struct Planned {
   std::string text;
 };
 
-// Errors with codes under "usage." are the command line's fault (exit 240); the others say why nothing can
-// start (242).
+// Errors with codes under "usage." are the command line's fault (exit 240), those under "signature." refuse
+// what is not signed as it must be (241); the others say why nothing can start (242).
 Result<Planned> make_plan(const RunRequest& request, const std::string& run_id);
 
 // The guest's configuration. `seccomp` is the container's filter.

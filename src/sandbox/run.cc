@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
@@ -58,6 +57,7 @@ Result<void> check_room(const std::string& directory, uint64_t needed) {
 }
 
 int plan_failure_status(const Error& error) {
+  if (error.code.starts_with("signature.")) return static_cast<int>(ExitStatus::kSignature);
   const bool usage = error.code.starts_with("usage.") || error.code == "manifest.unreadable";
   return static_cast<int>(usage ? ExitStatus::kUsage : ExitStatus::kCannotStart);
 }
@@ -165,6 +165,7 @@ class Life {
     Steps steps(run.record().steps_us);
     TRY(check_room(run.directory(), plan.manifest.limits.disk + plan.manifest.limits.result));
     TRY_ASSIGN(const auto boot, image::ensure(plan.manifest.image.recipe, events_.progress));
+    TRY(plan.seal.check_image(boot.digest));
     steps.done("image");
     TRY_ASSIGN(const auto probe, vmm::probe_accelerator(boot.kernel, boot.initramfs, boot.root));
     if (!probe.why.empty()) notice("running without KVM, some six times slower: " + probe.why);
@@ -264,16 +265,22 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   auto& record = owned->record();
   record.manifest_file = plan.manifest.file;
   record.manifest_name = plan.manifest.name;
-  record.manifest_digest = sha256_hex(plan.manifest_text);
+  record.manifest_digest = plan.seal.digest;
+  if (plan.seal.signer) {
+    record.signer = plan.seal.signer->principal;
+    record.signer_key = plan.seal.signer->fingerprint;
+  }
   record.command = plan.command;
   (void)write_file_atomic(owned->directory() + "/manifest.yaml", plan.manifest_text);
+  (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);
 
   Life life(request, events);
   auto ended = life.live(plan, *owned);
   if (ended) {
     conclude(plan, *owned, *ended, out);
   } else {
-    out.status = static_cast<int>(ExitStatus::kCannotStart);
+    const bool refused = ended.error().code.starts_with("signature.");
+    out.status = static_cast<int>(refused ? ExitStatus::kSignature : ExitStatus::kCannotStart);
     out.error = ended.error();
   }
   record.state = RunState::kEnded;

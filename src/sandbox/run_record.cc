@@ -59,6 +59,7 @@ Json RunRecord::to_json() const {
       {"id", id},
       {"name", name},
       {"manifest", JsonObject{{"file", manifest_file}, {"name", manifest_name}, {"sha256", manifest_digest}}},
+      {"signer", signer.empty() ? Json() : Json(JsonObject{{"principal", signer}, {"key", signer_key}})},
       {"image", JsonObject{{"name", image}, {"digest", image_digest}}},
       {"accelerator", accelerator},
       {"command", std::move(words)},
@@ -100,6 +101,8 @@ Result<RunRecord> RunRecord::from_json(const Json& json) {
   record.manifest_file = part("manifest").string_or("file", "");
   record.manifest_name = part("manifest").string_or("name", "");
   record.manifest_digest = part("manifest").string_or("sha256", "");
+  record.signer = part("signer").string_or("principal", "");
+  record.signer_key = part("signer").string_or("key", "");
   record.image = part("image").string_or("name", "");
   record.image_digest = part("image").string_or("digest", "");
   record.accelerator = json.string_or("accelerator", "");

@@ -23,9 +23,11 @@ enum class RunState { kPreparing, kRunning, kEnded, kDied };  // kDied: its owne
 const char* to_string(RunState state);
 
 struct RunRecord {
-  std::string id;                                             // "20261129-132901-7f3a9c": sorts by time
-  std::string name;                                           // of --name, or made from the manifest's
-  std::string manifest_file, manifest_name, manifest_digest;  // SHA-256 of the manifest's bytes
+  std::string id;    // "20261129-132901-7f3a9c": sorts by time
+  std::string name;  // of --name, or made from the manifest's
+  std::string manifest_file, manifest_name;
+  std::string manifest_digest;     // SHA-256 of the canonical form of manifest and lock
+  std::string signer, signer_key;  // who signed it, and with which key; "" when nobody was asked for
   std::string image, image_digest, accelerator;
   std::vector<std::string> command;
   int64_t created_ms = 0, started_ms = 0, ended_ms = 0;  // since 1970; 0 means not yet, or not known

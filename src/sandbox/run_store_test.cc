@@ -81,6 +81,7 @@ TEST_F(RunStoreTest, ARecordSurvivesItsFile) {
   record.manifest_file = "firestop.yaml";
   record.manifest_name = "demo";
   record.manifest_digest = "ab";
+  record.signer = "me@x", record.signer_key = "SHA256:k";
   record.image = "agent-base";
   record.image_digest = "cd";
   record.accelerator = "tcg";
