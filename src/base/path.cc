@@ -38,7 +38,7 @@ std::string_view why_not_relative_path(std::string_view path) {
 Result<UniqueFd> open_beneath(int root_fd, const std::string& path, int flags, unsigned mode) {
   open_how how{};
   how.flags = static_cast<uint64_t>(flags) | O_CLOEXEC;
-  if (flags & (O_CREAT | O_TMPFILE)) how.mode = mode;
+  if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how);
   if (fd < 0) return fail_errno("file.open", "cannot open " + path);

@@ -33,6 +33,7 @@ TEST(Paths, AreTakenApart) {
 TEST(OpenBeneath, RefusesToLeave) {
   const UniqueFd root(::open("/usr", O_PATH | O_DIRECTORY));
   EXPECT_TRUE(open_beneath(root.get(), "bin/env", O_RDONLY));
+  EXPECT_TRUE(open_beneath(root.get(), "bin", O_RDONLY | O_DIRECTORY));
   EXPECT_FALSE(open_beneath(root.get(), "../etc/passwd", O_RDONLY));
   EXPECT_FALSE(open_beneath(root.get(), "/etc/passwd", O_RDONLY));
 }

@@ -5,8 +5,14 @@
 
 namespace firestop::sandbox {
 
-Outflow::Outflow(Loop& loop, channel::Mux& mux, uint16_t stream, UniqueFd fd, std::function<void()> on_done)
-    : loop_(loop), mux_(mux), stream_(stream), fd_(std::move(fd)), on_done_(std::move(on_done)) {
+Outflow::Outflow(Loop& loop, channel::Mux& mux, uint16_t stream, UniqueFd fd, std::function<void()> on_queued,
+                 std::function<void()> on_done)
+    : loop_(loop),
+      mux_(mux),
+      stream_(stream),
+      fd_(std::move(fd)),
+      on_queued_(std::move(on_queued)),
+      on_done_(std::move(on_done)) {
   mux_.open_receive(stream_);
 }
 
@@ -37,12 +43,14 @@ void Outflow::write_some() {
       mux_.consumed(stream_, buffer_.size() - written_);
       buffer_.clear();
       written_ = 0;
+      on_queued_();
       finish();
       return;
     }
     written_ += static_cast<size_t>(n);
     mux_.consumed(stream_, static_cast<size_t>(n));
   }
+  on_queued_();
   if (written_ < buffer_.size()) return;
   buffer_.clear();
   written_ = 0;

@@ -16,8 +16,10 @@ namespace firestop::sandbox {
 // Guest to descriptor.
 class Outflow {
  public:
-  // `on_done` runs once, when the stream ended and all of it was written, or the reader went away.
-  Outflow(Loop& loop, channel::Mux& mux, uint16_t stream, UniqueFd fd, std::function<void()> on_done);
+  // `on_queued`: credit waits in the mux to be sent. `on_done` runs once, when the stream ended and all of it
+  // was written, or the reader went away.
+  Outflow(Loop& loop, channel::Mux& mux, uint16_t stream, UniqueFd fd, std::function<void()> on_queued,
+          std::function<void()> on_done);
   void data(std::string_view bytes);
   void end();
   bool done() const { return done_; }
@@ -31,7 +33,7 @@ class Outflow {
   channel::Mux& mux_;
   const uint16_t stream_;
   UniqueFd fd_;
-  std::function<void()> on_done_;
+  std::function<void()> on_queued_, on_done_;
   std::string buffer_;
   size_t written_ = 0;  // of buffer_
   bool ended_ = false, done_ = false, reader_gone_ = false;

@@ -59,7 +59,7 @@ class RelayTest : public ::testing::Test {
 
 TEST_F(RelayTest, AReaderThatStopsReadingStopsTheGuestAtOneWindow) {
   guest_.open_send(2);
-  out_ = std::make_unique<Outflow>(loop_, host_, 2, std::move(write_), [] {});
+  out_ = std::make_unique<Outflow>(loop_, host_, 2, std::move(write_), [] {}, [] {});
   exchange();
   const std::string block(64u << 10, 'x');
   size_t sent = 0;
@@ -78,7 +78,8 @@ TEST_F(RelayTest, AReaderThatStopsReadingStopsTheGuestAtOneWindow) {
 TEST_F(RelayTest, EverythingArrivesBeforeTheEndIsReported) {
   guest_.open_send(2);
   bool done = false;
-  out_ = std::make_unique<Outflow>(loop_, host_, 2, std::move(write_), [&] { done = true; });
+  out_ = std::make_unique<Outflow>(
+      loop_, host_, 2, std::move(write_), [this] { exchange(); }, [&] { done = true; });
   exchange();
   ASSERT_EQ(guest_.send(2, std::string(300000, 'y')), 300000u);
   guest_.send_end(2);
@@ -96,9 +97,26 @@ TEST_F(RelayTest, EverythingArrivesBeforeTheEndIsReported) {
   EXPECT_EQ(got, std::string(300000, 'y'));
 }
 
+TEST_F(RelayTest, AGuestThatRanDryIsWokenWhenTheReaderHasRead) {
+  guest_.open_send(2);
+  out_ = std::make_unique<Outflow>(loop_, host_, 2, std::move(write_), [this] { exchange(); }, [] {});
+  exchange();
+  ASSERT_EQ(guest_.send(2, std::string(channel::kWindow + 1, 'x')), channel::kWindow);
+  exchange();
+  auto watch = loop_.watch(read_.get(), Loop::kReadable, [&](int) {
+    char buffer[65536];
+    ASSERT_GT(::read(read_.get(), buffer, sizeof buffer), 0);
+    if (guest_.credit(2) > 0) loop_.stop();
+  });
+  auto limit = loop_.once(milliseconds(20000), [&] { loop_.stop(); });
+  loop_.run();
+  EXPECT_GT(guest_.credit(2), 0u);
+}
+
 TEST_F(RelayTest, AReaderThatWentAwayFreesTheGuest) {
   guest_.open_send(2);
-  out_ = std::make_unique<Outflow>(loop_, host_, 2, std::move(write_), [&] { loop_.stop(); });
+  out_ = std::make_unique<Outflow>(
+      loop_, host_, 2, std::move(write_), [this] { exchange(); }, [&] { loop_.stop(); });
   exchange();
   read_.reset();
   ASSERT_GT(guest_.send(2, "lost"), 0u);

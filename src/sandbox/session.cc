@@ -219,8 +219,10 @@ struct Session::State {
   void start_command() {
     in = std::make_unique<Inflow>(loop, mux, channel::kStdin, io.take_input(), [this] { flush(); });
     say(config.exec);
-    out = std::make_unique<Outflow>(loop, mux, channel::kStdout, io.take_output(), [this] { maybe_over(); });
-    err = std::make_unique<Outflow>(loop, mux, channel::kStderr, io.take_errors(), [this] { maybe_over(); });
+    out = std::make_unique<Outflow>(
+        loop, mux, channel::kStdout, io.take_output(), [this] { flush(); }, [this] { maybe_over(); });
+    err = std::make_unique<Outflow>(
+        loop, mux, channel::kStderr, io.take_errors(), [this] { flush(); }, [this] { maybe_over(); });
     flush();
   }
 

@@ -119,18 +119,42 @@ class SandboxTest(unittest.TestCase):
 
     # ---- looking at this machine
 
-    def processes_of_this_test(self):
-        """Ids of QEMU processes that were started below our state directory."""
-        found = []
+    def descendants_of(self, pid):
+        """The processes that come from `pid`, now."""
+        parents = {}
         for proc in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                environ = (proc / "environ").read_bytes()
-                name = (proc / "comm").read_text().strip()
-            except OSError:
-                continue
-            if f"XDG_STATE_HOME={self.state}".encode() in environ and int(proc.name) != os.getpid():
-                found.append((int(proc.name), name))
+            found = Process.of(int(proc.name))
+            if found:
+                parents.setdefault(found.parent, []).append(found)
+        found, todo = [], [pid]
+        while todo:
+            for child in parents.get(todo.pop(), []):
+                found.append(child)
+                todo.append(child.pid)
         return found
+
+    def children_of(self, pid, prefix):
+        return [child.pid for child in self.descendants_of(pid) if child.name.startswith(prefix)]
+
+
+class Process:
+    """A process that is told from a later one with the same number by its start time."""
+
+    def __init__(self, pid, name, parent, began):
+        self.pid, self.name, self.parent, self.began = pid, name, parent, began
+
+    @staticmethod
+    def of(pid):
+        try:
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        except OSError:
+            return None
+        name, rest = stat[stat.index("(") + 1:stat.rindex(")")], stat[stat.rindex(")") + 2:].split()
+        return None if rest[0] in "ZX" else Process(pid, name, int(rest[1]), rest[19])
+
+    def alive(self):
+        now = Process.of(self.pid)
+        return now is not None and now.began == self.began
 
 
 def main():
