@@ -1,7 +1,9 @@
 // Ends what thrashes. When programs fill their memory cap, the kernel first takes away the cached pages of
-// the very code they run, and reads them again, for minutes: nothing fails and nothing moves. This watches
-// for that state (pressure stall information, Documentation/accounting/psi.rst) and has the kernel pick its
-// victim at once, as it would in the end.
+// the very code they run, and reads them again, for minutes: nothing fails and nothing moves. This notices
+// that state and has the kernel pick its victim at once, as it would in the end.
+//
+// Pressure stall information does not show it: the pages come back from a fast disk, so the time goes into
+// reading and dropping them, not into waiting. Refaults do.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +18,20 @@ class MemoryGuard {
   // `memory_max` is the cap of the container's cgroup, in bytes.
   static Result<MemoryGuard> make(uint64_t memory_max);
 
-  // Pollable for EPOLLPRI: all of the container stood still for half of the last second.
-  int fd() const { return pressure_.get(); }
-  // Makes the kernel kill a process if what cannot be dropped fills the cap; else there is nothing to gain.
-  void act() const;
+  // Pollable for EPOLLPRI: the cap was hit.
+  int fd() const { return events_.get(); }
+  // After each such event.
+  void act();
 
  private:
-  UniqueFd pressure_;
+  UniqueFd events_;
   uint64_t memory_max_ = 0;
+  // While the cap is hit again and again: since when, when last, and the refaults at the beginning.
+  int64_t since_ms_ = 0, last_ms_ = 0;
+  uint64_t refaults_ = 0;
 };
+
+// The decision, for tests: `stat` is the text of memory.stat, `refaults_before` its counter a window ago.
+bool thrashes(const char* stat, uint64_t memory_max, uint64_t refaults_before);
 
 }  // namespace firestop::guest

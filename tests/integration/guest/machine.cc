@@ -86,11 +86,13 @@ Result<std::unique_ptr<Machine>> Machine::boot(const BootFiles& files, const Mac
   const UniqueFd theirs(ends[1]);
   TRY_ASSIGN(const uint64_t khz, vmm::calibrate_tsc_khz());
   Command command;
+  // Without erms: TCG does `rep stosb` byte by byte, and clearing a page that held code then takes
+  // milliseconds.
   command.argv = {"qemu-system-x86_64",
                   "-M",
                   "microvm,accel=tcg,acpi=on,isa-serial=on",
                   "-cpu",
-                  "max",
+                  "max,erms=off,fsrm=off",
                   "-m",
                   std::to_string(options.memory_mib),
                   "-smp",
