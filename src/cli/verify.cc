@@ -22,15 +22,15 @@ Result<std::string> allowed_signers(const ParsedArgs& args) {
 
 Result<int> verify(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const std::string signers, allowed_signers(args));
-  const auto drawing = load_drawing(args, context);
-  if (!drawing) {
+  const auto read = load_drawing(args, context);
+  if (!read) {
     // A lock that does not match is not what anybody signed.
-    if (drawing.error().code.starts_with("lock."))
-      return report(context, drawing.error(), ExitStatus::kSignature);
-    return tl::unexpected(drawing.error());
+    if (read.error().code.starts_with("lock.")) return report(context, read.error(), ExitStatus::kSignature);
+    return tl::unexpected(read.error());
   }
-  if (!*drawing) return static_cast<int>(ExitStatus::kUsage);
-  const auto& [manifest, lock, canonical, digest] = **drawing;
+  const auto& drawing = *read;
+  if (!drawing) return static_cast<int>(ExitStatus::kUsage);
+  const auto& [manifest, lock, canonical, digest] = *drawing;
   TRY_ASSIGN(const auto by,
              manifest::check_signature(manifest, lock ? &*lock : nullptr,
                                        args.value_or("--signature", manifest::signature_path(manifest.file)),

@@ -155,10 +155,11 @@ Result<Lock> parse_lock(std::string_view text, const std::string& file) {
 }
 
 Result<std::optional<Lock>> load_lock(const std::string& path) {
-  const auto text = read_beside(path, kMaxBytes);
-  if (!text) return fail("lock.unreadable", "cannot read the lock: " + text.error().message, kHint);
-  if (!*text) return std::optional<Lock>();
-  TRY_ASSIGN(Lock lock, parse_lock(**text, path));
+  const auto read = read_beside(path, kMaxBytes);
+  if (!read) return fail("lock.unreadable", "cannot read the lock: " + read.error().message, kHint);
+  const auto& text = *read;
+  if (!text) return std::optional<Lock>();
+  TRY_ASSIGN(Lock lock, parse_lock(*text, path));
   return std::optional<Lock>(std::move(lock));
 }
 

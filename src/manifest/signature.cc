@@ -193,13 +193,14 @@ Result<VerifiedBy> check_signature(const Manifest& manifest, const Lock* lock,
   const auto signers = read_file(allowed_signers_file, kMaxAllowedSigners);
   if (!signers)
     return fail("signature.allowed_signers", "cannot read the allowed signers: " + signers.error().message);
-  const auto armored = read_beside(signature_file, kMaxSignature);
-  if (!armored) return fail("signature.unreadable", "cannot read the signature: " + armored.error().message);
-  if (!*armored)
+  const auto read = read_beside(signature_file, kMaxSignature);
+  if (!read) return fail("signature.unreadable", "cannot read the signature: " + read.error().message);
+  const auto& armored = *read;
+  if (!armored)
     return fail("signature.missing", manifest.file + " is not signed: there is no " + signature_file,
                 "sign it with: firestop sign --key KEY");
   TRY_ASSIGN(const std::string canonical, canonical_json(manifest, lock));
-  return verify(canonical, **armored, *signers, allowed_signers_file, identity);
+  return verify(canonical, *armored, *signers, allowed_signers_file, identity);
 }
 
 }  // namespace firestop::manifest
