@@ -49,6 +49,17 @@ def link_faults(name, path, text):
                 yield f"{name}:{number}: {target}: no such heading"
 
 
+def promise_faults():
+    """Every test that the threat model names must exist: a promise whose test is gone is none."""
+    name = "docs/threat-model.md"
+    tests = "\n".join(text_of(path) or "" for file, path in tracked() if "test" in file and file.endswith((".cc", ".py")))
+    for number, line in enumerate((SOURCE / name).read_text().splitlines(), 1):
+        if re.match(r"\| \d+ \|", line):
+            for test in re.findall(r"`(\w+)`", line.rstrip("| ").rpartition("|")[2]):
+                if not re.search(rf"\b{test}\b", tests):
+                    yield f"{name}:{number}: there is no test {test}"
+
+
 def script_fault(path, text):
     first = text.split("\n", 1)[0]
     if not first.startswith("#!"):
@@ -68,6 +79,7 @@ def script_fault(path, text):
 
 
 def faults():
+    yield from promise_faults()
     for name, path in tracked():
         text = text_of(path)
         if text is None or name.startswith("fuzz/corpus/"):
