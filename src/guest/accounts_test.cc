@@ -7,7 +7,6 @@ namespace firestop::guest {
 namespace {
 
 using channel::Account;
-using channel::Group;
 
 TEST(Accounts, FollowTheImages) {
   EXPECT_EQ(passwd_with("root:x:0:0:root:/root:/bin/bash\n", {{"agent", 1000, 1000, {}}}, "/bin/bash"),

@@ -142,14 +142,14 @@ void Execution::kill_all() {
 void Execution::hear() {
   while (cell_.control.valid()) {
     auto news = cell_.next_report();
-    if (!news) {
+    if (!news) {  // the reaper is gone; reap() says more
       events_.drop(cell_.control.get());
       cell_.control.reset();
-    } else if (!*news) {
       return;
-    } else {
-      hear(std::move(**news));
     }
+    std::optional<Cell::News>& report = *news;
+    if (!report) return;
+    hear(std::move(*report));
   }
 }
 

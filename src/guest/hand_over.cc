@@ -48,13 +48,14 @@ void HandOver::read_some() {
 
 void HandOver::take_frames() {
   while (true) {
-    const auto frame = decoder_.next();
-    if (!frame) return finish("the export is garbled");
-    if (!*frame) return events_.want(frames_.get(), EPOLLIN);
-    const std::string_view left = pass_on(**frame);
+    const auto next = decoder_.next();
+    if (!next) return finish("the export is garbled");
+    const std::optional<codec::Frame>& frame = *next;
+    if (!frame) return events_.want(frames_.get(), EPOLLIN);
+    const std::string_view left = pass_on(*frame);
     if (left.empty()) continue;
     waiting_ = left;
-    waiting_stream_ = (*frame)->stream;
+    waiting_stream_ = frame->stream;
     return events_.want(frames_.get(), 0);
   }
 }

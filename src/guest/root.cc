@@ -16,7 +16,7 @@ constexpr unsigned long kData = MS_NOSUID | MS_NODEV;
 // A read-only disk below kReadOnly; the mount point.
 Result<std::string> mount_disk(Disks& disks, const std::string& serial) {
   TRY_ASSIGN(const std::string node, disks.find(serial));
-  const std::string target = std::string(kReadOnly) + "/" + serial;
+  std::string target = std::string(kReadOnly) + "/" + serial;
   TRY(make_directory(target, 0755));
   TRY(mount_at(node, target, "erofs", kData | MS_RDONLY | MS_NOATIME));
   return target;
@@ -24,7 +24,7 @@ Result<std::string> mount_disk(Disks& disks, const std::string& serial) {
 
 // A directory on the scratch disk, for the upper layer `name`.
 Result<std::string> make_layer(const std::string& name, Owner owner) {
-  const std::string base = std::string(kScratch) + "/" + name;
+  std::string base = std::string(kScratch) + "/" + name;
   TRY(make_directory(base, 0700));
   TRY(make_directory(base + "/upper", 0755));
   if (::chown((base + "/upper").c_str(), owner.uid, owner.gid) != 0)

@@ -91,7 +91,8 @@ Result<void> Session::converse() {
   TRY(port_.open());
   TRY(mount_image(disks_));
   TRY(disks_.bind_ahead());
-  TRY_ASSIGN(cgroup_, Cgroup::make());
+  TRY_ASSIGN(Cgroup cgroup, Cgroup::make());
+  cgroup_ = std::make_unique<Cgroup>(std::move(cgroup));
   TRY_ASSIGN(network_, make_container_network());
   port_.attach(events_);
   utsname kernel{};
@@ -126,7 +127,7 @@ void Session::control(std::string_view json) {
 Result<void> Session::handle(channel::Start& start) {
   if (start_) return fail("guest.protocol", "a second start");
   channel::Started started;
-  const auto done = set_up(start, started);
+  auto done = set_up(start, started);
   ::explicit_bzero(start.seed.data(), start.seed.size());
   if (!done) return done;
   // The host opens its ends as soon as it knows of "started": know these streams before.
@@ -135,7 +136,7 @@ Result<void> Session::handle(channel::Start& start) {
   port_.mux().open_send(channel::kOutputsStream);
   for (size_t i = 0; i < start.repositories.size(); ++i)
     port_.mux().open_send(static_cast<uint16_t>(channel::kFirstBundleStream + i));
-  start_ = std::move(start);
+  start_ = std::make_unique<channel::Start>(std::move(start));
   port_.say(started);
   return {};
 }
@@ -175,7 +176,8 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
     settings_.writable.emplace();
     for (const auto& output : start.outputs) settings_.writable->push_back("/workspace/" + output.path);
   }
-  TRY_ASSIGN(memory_guard_, MemoryGuard::make(start.memory_max));
+  TRY_ASSIGN(MemoryGuard guard, MemoryGuard::make(start.memory_max));
+  memory_guard_ = std::make_unique<MemoryGuard>(std::move(guard));
   events_.watch(memory_guard_->fd(), EPOLLPRI, [this](uint32_t) { memory_guard_->act(); });
   watch.lap("cgroup");
   return {};

@@ -46,9 +46,9 @@ class Session {
   Events events_;
   Port port_;
   Disks disks_;
-  std::optional<channel::Start> start_;  // without seed and filter
-  std::optional<Cgroup> cgroup_;
-  std::optional<MemoryGuard> memory_guard_;
+  std::unique_ptr<channel::Start> start_;  // without seed and filter
+  std::unique_ptr<Cgroup> cgroup_;
+  std::unique_ptr<MemoryGuard> memory_guard_;
   UniqueFd network_;
   std::vector<UniqueFd> mounts_;  // read-only, taken away before the export
   ContainerSettings settings_;
