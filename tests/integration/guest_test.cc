@@ -17,6 +17,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+std::string zeros(size_t count) {
+  std::string text;
+  text.resize(count);
+  return text;
+}
+
 // One machine for all tests of a suite: exec after exec, each in a fresh container.
 
 class GuestExec : public ::testing::Test {
@@ -56,7 +62,7 @@ class GuestExec : public ::testing::Test {
     }
     return *finished;
   }
-  static Finished shell(const std::string& script, ExecOptions options = {}) {
+  static Finished shell(const std::string& script, const ExecOptions& options = {}) {
     return done(shared_->shell(script, options));
   }
   static int exit_code(const Finished& finished) {
@@ -189,7 +195,7 @@ TEST_F(GuestExec, InputThatNobodyReadsDoesNotHang) {
 
 TEST_F(GuestExec, LargeOutputArrivesWhole) {
   const Finished finished = shell("head -c 20000000 /dev/zero; printf 'no newline' >&2");
-  EXPECT_TRUE(finished.out == std::string(20'000'000, '\0')) << finished.out.size();
+  EXPECT_TRUE(finished.out == zeros(20'000'000)) << finished.out.size();
   EXPECT_EQ(finished.err, "no newline");
 }
 

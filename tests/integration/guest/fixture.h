@@ -28,7 +28,8 @@ class Guest : public ::testing::Test {
     EXPECT_TRUE(remove_tree(directory_));
   }
   void boot(const MachineOptions& options = {}) {
-    auto machine = Machine::boot(*files_, options, directory_);
+    ASSERT_TRUE(files_);
+    auto machine = Machine::boot(files_.value_or(BootFiles{}), options, directory_);
     ASSERT_TRUE(machine) << machine.error().message;
     machine_ = std::move(*machine);
   }

@@ -30,7 +30,7 @@ Result<std::string> with_this_guest(const std::string& initramfs, const std::str
   writer.add_file("init", 0755, guest);
   archive.resize((archive.size() + 511) / 512 * 512);
   archive += writer.finish();
-  const std::string path = directory + "/initramfs";
+  std::string path = directory + "/initramfs";
   TRY(write_file_atomic(path, archive));
   return path;
 }
@@ -153,6 +153,7 @@ channel::Start Machine::usual_start() {
 Result<channel::Started> Machine::start(const channel::Start& start) {
   say(start);
   TRY(pump([this] { return started_.has_value(); }, Milliseconds(60'000)));
+  if (!started_) return fail("test.machine", "not started");
   return *started_;
 }
 
@@ -162,7 +163,7 @@ Machine::Streams Machine::streams_of(int id) {
   return {first, static_cast<uint16_t>(first + 1), static_cast<uint16_t>(first + 2)};
 }
 
-int Machine::exec(std::vector<std::string> argv, ExecOptions options) {
+int Machine::exec(std::vector<std::string> argv, const ExecOptions& options) {
   const int id = next_id_++;
   const Streams streams = streams_of(id);
   if (!options.read_output) held_.insert({streams.out, streams.err});
@@ -215,13 +216,13 @@ Result<Finished> Machine::finish(int id, Milliseconds limit) {
   return Finished{exited_[id], data_[streams.out], data_[streams.err]};
 }
 
-Result<Finished> Machine::run(std::vector<std::string> argv, ExecOptions options) {
+Result<Finished> Machine::run(std::vector<std::string> argv, const ExecOptions& options) {
   const int id = exec(std::move(argv), options);
   if (!options.terminal) end_input(id);
   return finish(id);
 }
 
-Result<Finished> Machine::shell(const std::string& script, ExecOptions options) {
+Result<Finished> Machine::shell(const std::string& script, const ExecOptions& options) {
   return run({"/bin/sh", "-c", script}, options);
 }
 
@@ -232,6 +233,7 @@ Result<channel::Exported> Machine::hand_over(const channel::Export& wanted, size
   mux_->open_receive(channel::kOutputsStream);
   say(wanted);
   TRY(pump([this] { return exported_.has_value(); }, limit));
+  if (!exported_) return fail("test.machine", "not exported");
   return *exported_;
 }
 

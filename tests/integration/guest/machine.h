@@ -58,7 +58,7 @@ class Machine {
   Result<channel::Started> start(const channel::Start& start);
 
   // Starts a command; its id.
-  int exec(std::vector<std::string> argv, ExecOptions options = {});
+  int exec(std::vector<std::string> argv, const ExecOptions& options = {});
   void input(int id, std::string_view bytes);
   void end_input(int id);
   void signal(int id, int number);
@@ -69,8 +69,8 @@ class Machine {
   bool wait_for_output(int id, std::string_view text, Milliseconds limit = Milliseconds(60'000));
   Result<Finished> finish(int id, Milliseconds limit = Milliseconds(120'000));
   // exec without input, and finish.
-  Result<Finished> run(std::vector<std::string> argv, ExecOptions options = {});
-  Result<Finished> shell(const std::string& script, ExecOptions options = {});
+  Result<Finished> run(std::vector<std::string> argv, const ExecOptions& options = {});
+  Result<Finished> shell(const std::string& script, const ExecOptions& options = {});
 
   Result<channel::Exported> hand_over(const channel::Export& wanted, size_t repositories,
                                       Milliseconds limit = Milliseconds(120'000));
@@ -82,7 +82,8 @@ class Machine {
   // Whether QEMU ended by itself, after at most `limit`.
   bool ended(Milliseconds limit);
   void close_channel() { channel_.reset(); }
-  std::optional<channel::Failed> failed() const { return failed_; }
+  // How the guest failed; "" if it did not.
+  std::string failure() const { return failed_ ? failed_->message : ""; }
   std::string console() const;
 
  private:
