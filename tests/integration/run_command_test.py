@@ -107,7 +107,8 @@ class CommandTest(SandboxTest):
         fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
         self.env["TERM"] = "xterm-256color"
         process = self.start("run", "--tty", "--", "sh", "-c",
-                             "stty size; echo $TERM; tty; trap 'echo got int' INT; sleep 1000; read a; echo after:$a; read b; stty size",
+                             "trap 'echo got int; : >/tmp/got' INT; stty size; echo $TERM; tty;"
+                             "while [ ! -e /tmp/got ]; do sleep 0.1; done; read a; echo after:$a; read b; stty size",
                              stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(follower)
