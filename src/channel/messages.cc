@@ -9,7 +9,7 @@ namespace {
 // Bounds. Those of lists come from what there can be: 16 disks of each kind, see the guest's device slots.
 constexpr size_t kMaxName = 256, kMaxSerial = 20, kMaxCommit = 64, kMaxPath = 4096;
 constexpr size_t kMaxMounts = 16, kMaxOutputs = 64, kMaxAccounts = 256, kMaxGroupsOfOne = 64;
-constexpr size_t kMaxCapabilities = 64, kMaxSteps = 256;
+constexpr size_t kMaxCapabilities = 64, kMaxSteps = 256, kMaxNotes = 64;
 constexpr size_t kMaxStrings = 16384;    // arguments, environment: the frame is the real bound
 constexpr size_t kMaxFilter = 4096 * 8;  // BPF_MAXINSNS of struct sock_filter
 constexpr double kMaxCpus = 4096;
@@ -124,6 +124,7 @@ void describe(C& c, Ref<C, Exported> m) {
   });
   c.integer("output_files", m.output_files, kAny32);
   c.text("outputs_error", m.outputs_error);
+  c.objects("notes", m.notes, kMaxNotes, [](C& e, Ref<C, Exported::Note> n) { e.text("text", n.text); });
 }
 
 template <typename C>

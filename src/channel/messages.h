@@ -127,9 +127,13 @@ struct Exported {
     bool uncommitted = false;  // the tip is a commit that the export made
     std::string error;         // why it could not be exported
   };
+  struct Note {  // what stays behind and is no error: other branches, links that leave, fifos
+    std::string text;
+  };
   std::vector<Repository> repositories;
   uint32_t output_files = 0;
   std::string outputs_error;
+  std::vector<Note> notes;
 };
 struct Shutdown {};
 struct Failed {

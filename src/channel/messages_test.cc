@@ -139,7 +139,7 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exited.left_behind, 3u);
   EXPECT_EQ(exited.cannot_start, "execve: no such file\n");
   Exported exported =
-      through_guest(Exported{{{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full"});
+      through_guest(Exported{{{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full", {{"a fifo"}}});
   ASSERT_EQ(exported.repositories.size(), 2u);
   EXPECT_EQ(exported.repositories[0].path, kRawName);
   EXPECT_TRUE(exported.repositories[0].changed);
@@ -148,6 +148,8 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exported.repositories[1].error, "no git");
   EXPECT_EQ(exported.output_files, 9u);
   EXPECT_EQ(exported.outputs_error, "full");
+  ASSERT_EQ(exported.notes.size(), 1u);
+  EXPECT_EQ(exported.notes[0].text, "a fifo");
   Failed failed = through_guest(Failed{"mount", "no disk 'ro7'"});
   EXPECT_EQ(failed.step, "mount");
   EXPECT_EQ(failed.message, "no disk 'ro7'");

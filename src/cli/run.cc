@@ -61,7 +61,8 @@ class Narrator {
                              branch.entry + ")");
     }
     if (!end.record.outputs_directory.empty())
-      context_.terminal.note(std::to_string(end.record.output_files) + " files in " +
+      context_.terminal.note(std::to_string(end.record.output_files) +
+                             (end.record.output_files == 1 ? " file in " : " files in ") +
                              end.record.outputs_directory);
     if (end.error) report(context_, *end.error, static_cast<ExitStatus>(end.status));
   }
@@ -155,7 +156,8 @@ CommandSpec run_command() {
                    .completes = Completes::kFiles},
                   {.name = "--tty", .help = "give the command a terminal"},
                   {.name = "--keep", .help = "keep the run's disks for a look afterwards"},
-                  json_option()},
+                  {.name = "--json",
+                   .help = "say what Firestop says on stderr as JSON, one object a line; the last is the record"}},
       .examples = {{"firestop run", "run the manifest's command"},
                    {"firestop run -- make test", "run the tests in the sandbox"},
                    {"firestop run --tty -- bash", "look around in one"},
@@ -170,6 +172,7 @@ CommandSpec run_command() {
                 exit_note(ExitStatus::kHelper),
                 exit_note(ExitStatus::kResult)},
       .handler = run,
+      .stdout_is_foreign = true,
   };
 }
 

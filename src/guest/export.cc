@@ -15,9 +15,11 @@
 namespace firestop::guest {
 namespace {
 
-// For the host's last lines of the console.
-void print_notes(const std::string& what, const std::vector<std::string>& notes) {
-  for (const auto& note : notes) ::fprintf(stderr, "export: %s: %s\n", what.c_str(), note.c_str());
+constexpr size_t kMostNotes = 40;  // in all, so that the answer stays one frame
+
+void add_notes(channel::Exported& exported, const std::string& what, const std::vector<std::string>& notes) {
+  for (const auto& note : notes)
+    if (exported.notes.size() < kMostNotes) exported.notes.push_back({what + ": " + note.substr(0, 500)});
 }
 
 ExportSink frames_to(int fd) {
@@ -45,7 +47,7 @@ Result<channel::Exported> run_export(const ExportPlan& plan, const StartInContai
     if (plan.with_repositories) {
       const auto data = [&](std::string_view bytes) { return sink.data(stream, bytes); };
       TRY_ASSIGN(RepositoryOutcome outcome, export_repository(plan, plan.repositories[i], start, data));
-      print_notes(plan.repositories[i].path, outcome.notes);
+      add_notes(exported, plan.repositories[i].path, outcome.notes);
       exported.repositories.back() = std::move(outcome.repository);
     }
     TRY(sink.end(stream));
@@ -53,7 +55,7 @@ Result<channel::Exported> run_export(const ExportPlan& plan, const StartInContai
   if (plan.with_outputs && !plan.outputs.empty()) {
     const auto data = [&](std::string_view bytes) { return sink.data(channel::kOutputsStream, bytes); };
     TRY_ASSIGN(const OutputsOutcome outcome, export_outputs(plan.workspace, plan.outputs, data));
-    print_notes("outputs", outcome.notes);
+    add_notes(exported, "outputs", outcome.notes);
     exported.output_files = outcome.members;
     exported.outputs_error = outcome.error;
   }

@@ -37,7 +37,7 @@ struct ExportPlan {
   std::string workspace;                          // the workspace root as PID 1 sees it
   std::string workspace_inside = "/workspace";    // and as the container sees it
   bool with_repositories = true, with_outputs = true;    // of channel::Export
-  std::chrono::milliseconds repository_timeout{300000};  // for each repository, then its error says so
+  std::chrono::milliseconds repository_timeout{240000};  // for each repository, then its error says so
   uint64_t bundle_max = 4ull << 30;                      // bytes of one bundle, then its error says so
 };
 

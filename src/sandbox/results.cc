@@ -84,6 +84,7 @@ Result<void> import_results(const Plan& plan, OwnedRun& run, const SessionEnd& e
   if (!end.exported)
     return fail("result.missing",
                 "the sandbox handed nothing over" + (end.error ? ": " + end.error->message : std::string()));
+  for (const auto& note : end.exported->notes) notes.push_back(note.text);
   const auto& limits = plan.manifest.limits;
   const workspace::ImportLimits bounds{limits.result, limits.result_files};
   FirstError errors(notes);

@@ -19,20 +19,10 @@ using Clock = std::chrono::steady_clock;
 // How long a guest may take for what it owes us, before the machine is switched off. Generous for emulation
 // on a loaded host; a hostile guest gains nothing by them but time without a command, input or output.
 constexpr milliseconds kStartLimit{120000};
-constexpr milliseconds kHandOverLimit{120000};
+constexpr milliseconds kHandOverLimit{300000};  // above what the guest gives its own git
 constexpr milliseconds kInterruptGrace{10000};
 // For output on its way when the command was ended from here; after its own end we wait as long as it takes.
 constexpr milliseconds kSlowReaderGrace{2000};
-
-std::string last_lines(const std::string& console) {
-  size_t from = console.size();
-  for (int lines = 0; from > 0 && lines <= 12; --from)
-    if (console[from - 1] == '\n') ++lines;
-  std::string out = console.substr(from);
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
-  return out;
-}
 
 }  // namespace
 
@@ -283,14 +273,16 @@ struct Session::State {
     // A command that had ended keeps its end: only the hand-over failed then.
     if (phase != Phase::kHandingOver) end.cause = EndCause::kFailed;
     if (!end.error) end.error = std::move(error);
+    // A clone that never came to work may have a bad template: the next start makes a new one.
+    if (phase == Phase::kStarting && vm.from_template()) (void)vmm::remove_template(vm.template_key());
     over();
   }
 
   void machine_ended() {
     if (phase == Phase::kOver) return;
     vm.drain_console();
-    std::string why = vm.qemu_errors();
-    const std::string console = last_lines(vm.console());
+    const std::string why = vmm::printable_tail(vm.qemu_errors(), 4);
+    const std::string console = vmm::printable_tail(vm.console(), 12);
     failed(Error{"guest.gone", "the machine ended unexpectedly" + (why.empty() ? "" : ": " + why),
                  console.empty() ? "" : "last lines of its console:\n" + console, 0});
   }

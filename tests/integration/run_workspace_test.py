@@ -128,6 +128,15 @@ class RepositoryTest(SandboxTest):
         self.assertEqual(self.ended(done)["run"]["branches"], [])
         self.assertEqual(self.git("branch", "--list", "agent/*"), "")
 
+    def test_what_stays_behind_is_said(self):
+        self.repository()
+        self.manifest(REPOSITORY)
+        done = self.firestop("run", "--name", "side", "--json", "--", "sh", "-c", """set -e; cd repo
+            git switch -qc other; echo o > o; git add o; git commit -qm other; git switch -q main; ln -s /etc/passwd leak""")
+        notes = " | ".join(self.ended(done)["notes"])
+        self.assertIn("other", notes)
+        self.assertIn("absolute", notes)
+
     def test_a_branch_that_exists_is_said_before_the_start(self):
         self.repository()
         self.git("branch", "agent/taken")
