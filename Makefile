@@ -74,5 +74,5 @@ help: ## this list
 # Not for people: the product without tests.
 .PHONY: product
 product:
-	@[ -e $(BUILD)/build.ninja ] || cmake --preset release
+	@[ $(BUILD)/build.ninja -nt CMakePresets.json ] || cmake --preset release
 	@cmake --build $(BUILD) -j $(JOBS) --target firestop firestop-guest
