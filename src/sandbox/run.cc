@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -178,6 +179,12 @@ class Life {
     TRY_ASSIGN(auto filter, jail::container_filter());
     SessionConfig config;
     config.start = make_start(plan, std::move(filter));
+    if (std::getenv("FIRESTOP_TEST_GUEST_ROOT")) {
+      notice(
+          "FIRESTOP_TEST_GUEST_ROOT: the command is root in the machine, without its container (for attack "
+          "tests)");
+      config.start.test_root = true;
+    }
     config.exec.argv = plan.command;
     config.exec.terminal = request_.terminal;
     config.exec.term = request_.terminal ? request_.term : "dumb";

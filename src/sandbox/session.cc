@@ -19,7 +19,9 @@ using Clock = std::chrono::steady_clock;
 // How long a guest may take for what it owes us, before the machine is switched off. Generous for emulation
 // on a loaded host; a hostile guest gains nothing by them but time without a command, input or output.
 constexpr milliseconds kStartLimit{120000};
-constexpr milliseconds kHandOverLimit{300000};  // above what the guest gives its own git
+// For handing over the result: what is left of the rating, within these. The most is above what the guest
+// gives its own git; the least is what it gets when the rating or a cap has ended the command.
+constexpr milliseconds kMostHandOver{300000}, kLeastHandOver{60000};
 constexpr milliseconds kInterruptGrace{10000};
 // For output on its way when the command was ended from here; after its own end we wait as long as it takes.
 constexpr milliseconds kSlowReaderGrace{2000};
@@ -43,7 +45,7 @@ struct Session::State {
   bool saw_ready = false, output_over = false;
   uint64_t output_bytes = 0;
   int interrupts = 0;
-  Clock::time_point began = Clock::now(), phase_began = began;
+  Clock::time_point phase_began = Clock::now(), command_began = phase_began;
   std::unique_ptr<Outflow> out, err;
   std::unique_ptr<Inflow> in;
   Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, grace;
@@ -131,6 +133,7 @@ struct Session::State {
     phase = Phase::kRunning;
     phase_limit.reset();
     end.ran = true;
+    command_began = Clock::now();
     start_command();
     deadline = loop.once(config.rating, [this] { stop(EndCause::kRating); });
   }
@@ -230,12 +233,15 @@ struct Session::State {
     deadline.reset();
     grace.reset();
     if (in) in->stop();
-    phase_limit = loop.once(kHandOverLimit, [this] {
-      failed(Error{"guest.silent",
-                   "the guest did not hand over its result within " +
-                       std::to_string(kHandOverLimit.count() / 1000) + " s",
-                   {},
-                   0});
+    // Never past the rating by more than the least.
+    const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
+    const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
+    phase_limit = loop.once(limit, [this, limit] {
+      failed(Error{
+          "guest.silent",
+          "the guest did not hand over its result within " + std::to_string(limit.count() / 1000) + " s",
+          {},
+          0});
     });
     say(channel::Export{!config.bundle_paths.empty(), !config.start.outputs.empty()});
     for (size_t i = 0; i < config.bundle_paths.size(); ++i)
