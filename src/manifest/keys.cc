@@ -25,6 +25,7 @@ std::vector<KeyTable> all_key_tables() {
           {"workspace", kWorkspaceKeys},
           {"git_repo", kGitRepoKeys},
           {"file", kFileKeys},
+          {"content", kContentKeys},
           {"dir", kDirKeys},
           {"local_file", kLocalFileKeys},
           {"local_dir", kLocalDirKeys},

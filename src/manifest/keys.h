@@ -18,6 +18,7 @@ inline constexpr std::string_view kDocumentKeys[] = {
 inline constexpr std::string_view kWorkspaceKeys[] = {"entries", "environment", "users", "groups"};
 inline constexpr std::string_view kGitRepoKeys[] = {"type", "repo", "host", "ref", "depth"};
 inline constexpr std::string_view kFileKeys[] = {"type", "content", "permissions", "owner", "group"};
+inline constexpr std::string_view kContentKeys[] = {"base64"};
 inline constexpr std::string_view kDirKeys[] = {"type", "output", "max", "permissions", "owner", "group"};
 inline constexpr std::string_view kLocalFileKeys[] = {"type",        "src",   "source",
                                                       "permissions", "owner", "group"};

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "manifest/loader.h"
+#include "manifest/openai.h"
 #include "manifest/rules.h"
 
 namespace firestop::manifest {
@@ -210,13 +211,18 @@ std::string folder_of(const std::string& file) {
 }  // namespace
 
 Loaded load_text(const std::string& file, std::string_view text) {
+  LeftOut left_out;
+  return load_document(file, text, codec::parse_yaml(text), left_out);
+}
+
+Loaded load_document(const std::string& file, std::string_view text, codec::YamlDocument document,
+                     LeftOut& left_out) {
   Loaded out;
   out.text = text;
   Manifest& manifest = out.manifest;
   manifest.file = file;
   manifest.folder = folder_of(file);
 
-  auto document = codec::parse_yaml(text);
   Reader reader(file);
   for (auto& fault : document.faults)
     reader.fault(fault.where, std::move(fault.field), std::move(fault.wrong), std::move(fault.expected));
@@ -227,6 +233,8 @@ Loaded load_text(const std::string& file, std::string_view text) {
       Loading loading{reader, manifest, folder ? std::move(*folder) : UniqueFd(), {}, {}, {}};
       const Fields fields(reader, root, kDocumentKeys, "a manifest");
       note_declared(manifest, document.root);
+      for (auto& member : document.root.members)
+        if (member.key == "workspace") translate_openai(reader, member.value, member.key, left_out);
       load_identity(loading, fields);
       load_times(loading, fields);
       load_image(loading, fields);

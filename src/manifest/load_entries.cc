@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "base/units.h"
+#include "codec/base64.h"
 #include "manifest/loader.h"
 #include "manifest/rules.h"
 
@@ -164,8 +165,24 @@ class EntryLoader {
   void load_file_content(const Fields& fields) {
     const auto place = fields.require("content", "the file's text");
     if (!place) return;
+    if (place->node->kind == codec::YamlNode::Kind::kMapping) {
+      load_bytes(*place);
+      return;
+    }
     if (auto content = reader_.text(*place, "the file's text", Empty::kAccept))
       entry_.content = std::move(*content);
+  }
+
+  // content: {base64: TEXT}, for bytes that are no text
+  void load_bytes(const Place& place) {
+    const Fields fields(reader_, place, kContentKeys, "content");
+    const auto member = fields.require("base64", "the file's bytes");
+    const auto text = member ? reader_.text(*member, "base64", Empty::kAccept) : std::nullopt;
+    if (!text) return;
+    if (auto bytes = codec::decode_base64(*text))
+      entry_.content = std::move(*bytes);
+    else
+      reader_.fault(*member, "is no base64", "expected RFC 4648 base64 with padding and without white space");
   }
 
   void load_dir(const Fields& fields) {

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "manifest/manifest.h"
+#include "manifest/openai.h"
 #include "manifest/reader.h"
 
 namespace firestop::manifest {
@@ -18,6 +19,9 @@ struct Loading {
   std::vector<std::pair<Place, std::string>> credentials_used;
 };
 
+// A document that was read already, of which `text` is shown beside faults.
+Loaded load_document(const std::string& file, std::string_view text, codec::YamlDocument document,
+                     LeftOut& left_out);
 void load_workspace(Loading& loading, const Place& place);
 void load_entries(Loading& loading, const Place& place);
 void load_limits(Loading& loading, const Place& place);
