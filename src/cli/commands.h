@@ -9,6 +9,8 @@ CommandTable all_commands();
 
 CommandSpec run_command();  // run.cc
 CommandSpec init_command();
+CommandSpec import_group();  // import.cc
+CommandSpec import_openai_command();
 CommandSpec check_command();
 CommandSpec explain_command();
 CommandSpec lock_command();

@@ -41,10 +41,10 @@ std::string quoted(std::string_view text) {
 std::string scalar(const std::string& text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool plain =
-      text.size() >= 4 && text.size() <= 128 && letter(text[0]) && letter(text.back()) &&
+      !text.empty() && text.size() <= 128 && letter(text[0]) && letter(text.back()) &&
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") ==
           std::string::npos;
-  constexpr std::string_view kWords[] = {"null", "true", "false"};
+  constexpr std::string_view kWords[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
   std::string lower = text;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
