@@ -33,6 +33,7 @@ class Narrator {
   }
   void ended(const sandbox::RunEnd& end) {
     context_.terminal.end_progress();
+    if (end.errors_open) context_.terminal.err("\n");
     context_.json ? ended_for_programs(end) : ended_for_people(end);
   }
 

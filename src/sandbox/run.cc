@@ -232,6 +232,7 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& ou
   const auto finished = judge(end, plan.manifest);
   out.status = finished.status;
   out.error = finished.error;
+  out.errors_open = end.errors_open;
   note_what_was_killed(end, out.notes);
   if (!end.ran) return;
   const auto began = Clock::now();

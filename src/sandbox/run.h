@@ -25,6 +25,7 @@ struct RunEnd {
   std::vector<Diagnostic> faults;  // of the manifest, with `text` for carets
   std::string text;
   RunRecord record;                // id is empty when nothing was started
+  bool errors_open = false;        // the command's last line on stderr has no end
   std::vector<std::string> notes;  // results that came back only in part, kills for want of memory, ...
 };
 

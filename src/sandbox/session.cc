@@ -172,6 +172,7 @@ struct Session::State {
       Outflow& flow = stream == channel::kStdout ? *out : *err;
       if (output_bytes <= config.output_limit && !output_over) {
         flow.data(bytes);
+        if (stream == channel::kStderr) end.errors_open = bytes.back() != '\n';
         if (flow.reader_gone()) say(channel::Signal{config.exec.id, SIGPIPE});
         return;
       }

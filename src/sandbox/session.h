@@ -42,7 +42,8 @@ struct SessionEnd {
   std::optional<channel::Exited> exited;      // when the command's end was seen
   std::optional<channel::Exported> exported;  // when everything was handed over
   bool result_too_large = false;
-  bool ran = false;  // the command was started
+  bool ran = false;          // the command was started
+  bool errors_open = false;  // its last line on stderr has no end
   std::vector<std::pair<std::string, int64_t>> steps_us;
 };
 

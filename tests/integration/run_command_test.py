@@ -68,6 +68,12 @@ class CommandTest(SandboxTest):
         self.assertEqual(binary.stdout, bytes(range(256)) * 1000)
         self.assertTrue(binary.stderr.endswith(b"e"), binary.stderr)
 
+    def test_what_firestop_says_begins_a_line_of_its_own(self):
+        self.manifest("")
+        done = self.firestop("run", "--json", "--", "sh", "-c", "printf half >&2; exit 3", status=3)
+        self.assertIn(b"half\n{", done.stderr)
+        self.assertEqual(self.ended(done)["status"], 3)
+
     def test_a_slow_reader_gets_everything(self):
         self.manifest("")
         process = self.start("run", "--", "head", "-c", str(4 << 20), "/dev/zero", stdout=subprocess.PIPE,
