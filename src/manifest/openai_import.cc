@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/path.h"
 #include "manifest/canonical.h"
@@ -135,8 +137,9 @@ Imported import_openai(const std::string& file, std::string_view text, const std
   }
   out.loaded = load_document(file, text, std::move(document), out.left_out);
   if (!out.loaded.faults.empty()) return out;
-  std::stable_sort(out.left_out.begin(), out.left_out.end(),
-                   [](const auto& a, const auto& b) { return a.where.line < b.where.line; });
+  std::sort(out.left_out.begin(), out.left_out.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.where.line, a.where.column, a.field) < std::tie(b.where.line, b.where.column, b.field);
+  });
   out.text = workspace_yaml(out.loaded.manifest, notes_of(out, file));
   const auto again = load_text(file, out.text);
   if (!again.faults.empty() || canonical_digest(again.manifest, nullptr).value_or("") !=

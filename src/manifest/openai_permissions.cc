@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "manifest/openai_entries.h"
 
 namespace firestop::manifest {
