@@ -16,7 +16,7 @@ ALLOWED = {
     "guest": ("base", "codec", "channel"),
     "manifest": ("base", "codec"),
     "image": ("base", "codec", "erofs"),
-    "vmm": ("base", "codec"),
+    "vmm": ("base", "codec", "jail"),
     "workspace": ("base", "codec", "erofs", "manifest", "jail"),
     "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace"),
     "cli": ("base", "codec", "manifest", "image", "vmm", "workspace", "sandbox"),

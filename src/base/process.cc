@@ -30,14 +30,22 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 // What the child does between fork and exec; only async-signal-safe calls. Ends with the step that
 // failed and its errno on `report`.
 [[noreturn]] void become(const Command& command, const char* program, char* const* argv, char* const* env,
-                         std::vector<std::pair<int, int>>& moves, int report, pid_t parent) {
+                         std::vector<std::pair<int, int>>& moves, int report, pid_t parent, int gate) {
   const auto die = [&] {
     const int number = errno;
     (void)!::write(report, &number, sizeof number);
     ::_exit(127);
   };
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) die();
-  if (::getppid() != parent) ::_exit(127);
+  if (gate < 0 && ::getppid() != parent) ::_exit(127);
+  // Born into namespaces: our parent's id says nothing here, but its end of the gate closes with it.
+  if (gate >= 0) {
+    char open = 0;
+    ssize_t n;
+    while ((n = ::read(gate, &open, 1)) < 0 && errno == EINTR) {
+    }
+    if (n != 1) ::_exit(127);
+  }
   if (command.new_process_group) ::setpgid(0, 0);
   for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
@@ -49,6 +57,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   const int kept_report = ::fcntl(report, F_DUPFD_CLOEXEC, floor);
   if (kept_report < 0) die();
   report = kept_report;
+  if (gate >= 0 && (gate = ::fcntl(gate, F_DUPFD_CLOEXEC, floor)) < 0) die();
   for (auto& [from, to] : moves) {
     from = ::fcntl(from, F_DUPFD_CLOEXEC, floor);
     if (from < 0) die();
@@ -70,6 +79,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
     if (::fcntl(to, F_SETFD, 0) != 0) die();
   if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) die();
   if (command.before_exec && command.before_exec(command.before_exec_context) != 0) die();
+  // A change of identity in there takes the signal away, and the parent may have ended before it is back.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) die();
+  pollfd parent_gone{gate, 0, 0};
+  if (gate >= 0 && ::poll(&parent_gone, 1, 0) != 0) ::_exit(127);
   ::execve(program, argv, env);
   die();
   ::_exit(127);
@@ -160,13 +173,35 @@ Result<Child> spawn(const Command& command) {
   if (::pipe2(report, O_CLOEXEC) != 0) return fail_errno("process.start", "cannot make a pipe");
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
+  int gate[2] = {-1, -1};
+  if (command.namespaces != 0 && ::pipe2(gate, O_CLOEXEC) != 0)
+    return fail_errno("process.start", "cannot make a pipe");
+  const UniqueFd gate_read(gate[0]);  // kept until the gate is open: no SIGPIPE from a child that died
+  const UniqueFd gate_write(gate[1]);
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno("process.start", "cannot fork");
-  if (pid == 0)
+  const pid_t pid = command.namespaces == 0
+                        ? ::fork()
+                        : static_cast<pid_t>(::syscall(SYS_clone, command.namespaces | SIGCHLD, nullptr,
+                                                       nullptr, nullptr, 0));
+  if (pid < 0)
+    return fail_errno("process.start",
+                      command.namespaces == 0 ? "cannot fork" : "cannot fork into namespaces");
+  if (pid == 0) {
+    if (gate[1] >= 0) ::close(gate[1]);
     become(command, program.c_str(), argv.data(), command.env ? env.data() : environ, moves, report[1],
-           parent);
+           parent, gate[0]);
+  }
   report_write.reset();
+  if (command.namespaces != 0) {
+    auto admitted = command.admit ? command.admit(pid) : Result<void>();
+    if (admitted && ::write(gate[1], "g", 1) != 1)
+      admitted = fail_errno("process.start", "cannot start a child");
+    if (!admitted) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      return tl::unexpected(admitted.error());
+    }
+  }
   int number = 0;
   ssize_t n;
   while ((n = ::read(report_read.get(), &number, sizeof number)) < 0 && errno == EINTR) {

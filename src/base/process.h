@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,10 @@ struct Command {
   bool new_process_group = true;                 // so that a terminal's Ctrl-C reaches only us
   int (*before_exec)(void* context) = nullptr;   // in the child, async-signal-safe; non-zero aborts (errno)
   void* before_exec_context = nullptr;
+  uint64_t namespaces = 0;  // CLONE_NEW* of clone(2): what the child, and not only its children, is born into
+  // With namespaces: called in us once the child exists, and before it does anything, for what only the
+  // outside can give (identity maps, a control group). An error here ends the child; nothing has run then.
+  std::function<Result<void>(pid_t)> admit;
 };
 
 struct Child {

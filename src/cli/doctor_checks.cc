@@ -159,6 +159,17 @@ Check check_user_namespaces(Health without) {
           mend};
 }
 
+Check check_jail() {
+  const auto made = vmm::check_jail();
+  if (made) return ok("jail", "jail", "QEMU starts in namespaces of its own, without a view of the host");
+  return {"jail",
+          "jail",
+          Health::kMissing,
+          made.error().message,
+          "no machine is started outside a jail",
+          made.error().hint};
+}
+
 // The nearest folder that exists: what is missing is made below it.
 std::string existing(std::string directory) {
   while (!exists(directory) && directory != "/" && directory != ".") directory = parent_path(directory);
@@ -210,6 +221,7 @@ std::vector<Check> check_host() {
   // What only building needs is no obstacle once the image is there.
   const Health building = has_image ? Health::kDegraded : Health::kMissing;
   std::vector<Check> checks{check_kernel(), check_qemu(), check_kvm(image), check_guest_program()};
+  checks.push_back(check_jail());
   checks.push_back(
       has_image
           ? ok("image", "guest image",

@@ -6,9 +6,6 @@ namespace {
 std::string number(uint64_t value) {
   return std::to_string(value);
 }
-std::string fd_path(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
-}
 
 void add_disks(std::vector<std::string>& argv, const Plan& plan) {
   const auto add = [&](std::string option, std::string value) {
@@ -78,12 +75,11 @@ std::vector<std::string> qemu_arguments(const std::string& program, const Plan& 
       "-m",
       mib,
       "-object",
-      "memory-backend-file,id=memory,size=" + mib + ",mem-path=" + fd_path(plan.memory_fd) +
-          ",share=on,dump=off",
+      "memory-backend-file,id=memory,size=" + mib + ",mem-path=" + kMemoryPath + ",share=on,dump=off",
       "-kernel",
-      fd_path(plan.kernel_fd),
+      kKernelPath,
       "-initrd",
-      fd_path(plan.initramfs_fd),
+      kInitramfsPath,
       "-append",
       kernel_arguments(plan),
       "-chardev",

@@ -11,7 +11,12 @@
 
 namespace firestop::vmm {
 
-// One block device. All of QEMU's files come as descriptors, so a name never appears in an option, and
+// The only names that QEMU sees, files of its jail: all of the guest's memory, mapped shared; what it boots.
+inline constexpr const char* kMemoryPath = "/memory/ram";
+inline constexpr const char* kKernelPath = "/kernel";
+inline constexpr const char* kInitramfsPath = "/initramfs";
+
+// One block device. All disks come as descriptors, so a name never appears in an option, and
 // nothing that a person wrote can.
 struct DiskArgument {
   std::string serial;  // [a-z0-9]{1,20}
@@ -25,9 +30,6 @@ struct Plan {
   uint64_t memory = 0;  // bytes, a multiple of 1 MiB
   unsigned cpus = 1;
   uint64_t tsc_khz = 0;  // the host's; told to TCG guests
-  int memory_fd = -1;    // all of the guest's memory, mapped shared
-  int kernel_fd = -1;
-  int initramfs_fd = -1;
   int channel_fd = -1;
   int console_fd = -1;  // the writing end of a pipe
   int qmp_fd = -1;

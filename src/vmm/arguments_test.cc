@@ -21,9 +21,6 @@ Plan plan() {
   p.channel_fd = 3;
   p.console_fd = 4;
   p.qmp_fd = 5;
-  p.memory_fd = 6;
-  p.kernel_fd = 7;
-  p.initramfs_fd = 8;
   p.disks = {{"root", 9, true}, {"scratch", 10, false}, {"ro0", 11, true}, {"ro1", 11, true}};
   return p;
 }
@@ -54,11 +51,11 @@ max
 -m
 512M
 -object
-memory-backend-file,id=memory,size=512M,mem-path=/proc/self/fd/6,share=on,dump=off
+memory-backend-file,id=memory,size=512M,mem-path=/memory/ram,share=on,dump=off
 -kernel
-/proc/self/fd/7
+/kernel
 -initrd
-/proc/self/fd/8
+/initramfs
 -append
 console=ttyS0 quiet reboot=t panic=-1 tsc_early_khz=2400000
 -chardev

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,8 +13,10 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "codec/frame.h"
 #include "codec/json.h"
+#include "jail/vm_jail.h"
 #include "vmm/arguments.h"
 #include "vmm/host.h"
 #include "vmm/memory.h"
@@ -106,10 +107,31 @@ Result<void> add_disks(const Machine& machine, Descriptors& descriptors, Plan& p
   return {};
 }
 
-// In the child, before exec: a crash of QEMU must not leave a guest's memory on disk.
-int restrict_child(void*) {
-  const rlimit none{0, 0};
-  return ::setrlimit(RLIMIT_CORE, &none);
+// What QEMU reads besides the libraries it is linked to: its accelerator, firmware and option ROM.
+jail::VmJail jail_of(const Machine& machine, uint64_t largest_file) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  jail::VmJail jail;
+  for (const char* directory :
+       {"/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu-kvm", "/usr/lib64/qemu", "/usr/lib/qemu"}) {
+    const std::string module = join_path(directory, "accel-tcg-x86_64.so");
+    if (exists(module)) jail.modules.push_back(module);
+  }
+  for (const char* directory : {"/usr/share/qemu", "/usr/share/seabios", "/usr/share/qemu-firmware"})
+    for (const char* name : {"bios-microvm.bin", "pvh.bin", "linuxboot_dma.bin", "kvmvapic.bin"})
+      jail.data.push_back(join_path(directory, name));
+  jail.kvm = machine.accelerator == Accelerator::kKvm;
+  jail.memory = machine.memory;
+  // The guest's memory, 1 GiB of translated code, and stacks and heaps of threads: reserved, not used.
+  jail.address_space = machine.memory + (16 + machine.cpus) * kGiB;
+  jail.file_size = std::max(machine.memory, largest_file);
+  // Disks are served by up to 64 threads, beside one a processor and some of QEMU's own.
+  jail.threads = 128 + machine.cpus;
+  return jail;
+}
+
+uint64_t size_of(const Disk& disk) {
+  struct stat st{};
+  return ::stat(disk.path.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
 }
 
 // A kernel's panic begins with its reason and ends with numbers.
@@ -164,6 +186,11 @@ Result<void> check_machine(const Machine& machine) {
   return {};
 }
 
+Result<void> check_jail() {
+  TRY_ASSIGN(const std::string program, qemu_program());
+  return jail::try_jail(program);
+}
+
 Result<void> check_disks(const Machine& machine) {
   TRY(open_disk(machine.root));
   if (!machine.scratch.path.empty()) TRY(open_disk(machine.scratch));
@@ -206,29 +233,27 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   plan.channel_fd = descriptors.give(std::move(channel.theirs));
   plan.console_fd = descriptors.give(std::move(console.theirs));
   plan.qmp_fd = descriptors.give(std::move(qmp.theirs));
-  plan.memory_fd = descriptors.give(options.memory);
+  UniqueFd kernel, initramfs;
   if (plan.incoming) {
-    TRY_ASSIGN(UniqueFd kernel, make_sealed("kernel", stub_kernel()));
-    TRY_ASSIGN(UniqueFd initramfs, make_sealed("initramfs", std::string(512, '\0')));
-    plan.kernel_fd = descriptors.give(std::move(kernel));
-    plan.initramfs_fd = descriptors.give(std::move(initramfs));
+    TRY_ASSIGN(kernel, make_sealed("kernel", stub_kernel()));
+    TRY_ASSIGN(initramfs, make_sealed("initramfs", std::string(512, '\0')));
     started.incoming_fd = descriptors.give(*options.incoming);
   } else {
-    TRY_ASSIGN(UniqueFd kernel, open_file(machine.kernel, O_RDONLY));
-    TRY_ASSIGN(UniqueFd initramfs, open_file(machine.initramfs, O_RDONLY));
-    plan.kernel_fd = descriptors.give(std::move(kernel));
-    plan.initramfs_fd = descriptors.give(std::move(initramfs));
+    TRY_ASSIGN(kernel, open_file(machine.kernel, O_RDONLY));
+    TRY_ASSIGN(initramfs, open_file(machine.initramfs, O_RDONLY));
   }
+  jail::VmJail jail = jail_of(machine, size_of(machine.scratch));
+  jail.copies = {{descriptors.give(std::move(kernel)), kKernelPath},
+                 {descriptors.give(std::move(initramfs)), kInitramfsPath}};
   TRY(add_disks(machine, descriptors, plan));
 
   Command command;
   command.argv = qemu_arguments(program, plan);
-  command.env = {"LC_ALL=C"};  // nothing of the caller's environment, which may hold secrets
-  command.directory = "/";
   command.descriptors = descriptors.list();
   command.descriptors.push_back({errors.theirs.get(), 2});
-  command.before_exec = restrict_child;
-  TRY_ASSIGN(vm.child_, spawn(command));
+  TRY_ASSIGN(jail::Jailed jailed, jail::spawn_jailed(std::move(command), jail));
+  vm.child_ = std::move(jailed.child);
+  started.memory = std::move(jailed.memory);
   started.qmp = Qmp(std::move(qmp.ours));
   add_step(vm, "spawn", begin);
   return started;

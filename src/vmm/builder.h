@@ -15,7 +15,6 @@ namespace firestop::vmm {
 // and kMaxDisks slots. Unused ones are empty.
 struct StartOptions {
   uint64_t tsc_khz = 0;
-  int memory = -1;  // see make_memory()
   // Where QEMU reads the state to continue from; it boots if there is none.
   std::optional<int> incoming;
 };
@@ -24,7 +23,7 @@ struct Started;
 
 class VmBuilder {
  public:
-  // Errors: "vmm.no_qemu", "vmm.bad_machine", "vmm.start".
+  // Errors: "vmm.no_qemu", "vmm.bad_machine", "vmm.start", "jail.unavailable".
   static Result<Started> start(const Machine& machine, const StartOptions& options);
   // Reads the channel until the guest's first frame is complete, and returns what was read. Errors:
   // "vmm.no_boot", with what console and QEMU said last.
@@ -38,6 +37,7 @@ class VmBuilder {
 struct Started {
   Vm vm;
   Qmp qmp;               // the greeting is unread, capabilities are not negotiated
+  UniqueFd memory;       // the guest's, a file in QEMU's jail
   int incoming_fd = -1;  // QEMU's number of options.incoming
 };
 

@@ -36,7 +36,7 @@ Result<void> send_state(int fd, std::string_view state, Deadline deadline) {
   return {};
 }
 
-Result<void> restore(Started& started, const Template& from, int memory, UniqueFd state, uint64_t size) {
+Result<void> restore(Started& started, const Template& from, UniqueFd state, uint64_t size) {
   const Deadline deadline = Clock::now() + kRestoreLimit;
   Qmp& qmp = started.qmp;
   TRY(qmp.send("qmp_capabilities"));
@@ -45,7 +45,7 @@ Result<void> restore(Started& started, const Template& from, int memory, UniqueF
   TRY(qmp.send("migrate-incoming", {{"uri", "fd:" + std::to_string(started.incoming_fd)}}));
   // QEMU sets itself up meanwhile, and cannot run the guest before it has the state.
   auto begin = Clock::now();
-  TRY_ASSIGN(const uint64_t loaded, load_memory(from.memory.get(), memory, size));
+  TRY_ASSIGN(const uint64_t loaded, load_memory(from.memory.get(), started.memory.get(), size));
   // A file system may show more data than was written (whole blocks), never less.
   if (loaded < from.data_bytes) return fail("vmm.template", "the snapshot template's memory lacks data");
   VmBuilder::add_step(started.vm, "memory", begin);
@@ -58,7 +58,6 @@ Result<void> restore(Started& started, const Template& from, int memory, UniqueF
 }
 
 Result<Launched> clone(const Machine& machine, uint64_t tsc_khz, const Template& from) {
-  TRY_ASSIGN(const UniqueFd memory, make_memory("memory", machine.memory));
   int state[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state) != 0)
     return fail_errno("vmm.start", "cannot make a socket pair");
@@ -66,11 +65,10 @@ Result<Launched> clone(const Machine& machine, uint64_t tsc_khz, const Template&
   UniqueFd theirs(state[1]);
   StartOptions options;
   options.tsc_khz = tsc_khz;
-  options.memory = memory.get();
   options.incoming = theirs.get();
   TRY_ASSIGN(Started started, VmBuilder::start(machine, options));
   theirs.reset();
-  if (auto restored = restore(started, from, memory.get(), std::move(ours), machine.memory); !restored) {
+  if (auto restored = restore(started, from, std::move(ours), machine.memory); !restored) {
     started.vm.kill();
     const std::string said = printable_tail(started.vm.qemu_errors(), 4);
     return fail("vmm.template", restored.error().message + (said.empty() ? "" : ": " + said));
@@ -80,10 +78,8 @@ Result<Launched> clone(const Machine& machine, uint64_t tsc_khz, const Template&
 }
 
 Result<Launched> boot(const Machine& machine, uint64_t tsc_khz) {
-  TRY_ASSIGN(const UniqueFd memory, make_memory("memory", machine.memory));
   StartOptions options;
   options.tsc_khz = tsc_khz;
-  options.memory = memory.get();
   TRY_ASSIGN(Started started, VmBuilder::start(machine, options));
   const auto begin = Clock::now();
   TRY_ASSIGN(std::string ready, VmBuilder::wait_ready(started.vm, boot_limit(machine.accelerator)));
@@ -139,7 +135,9 @@ Result<Launched> launch(const Machine& machine, const Notice& notice) {
   auto launched = from_template(machine, khz, say);
   if (launched) return launched;
   const std::string& code = launched.error().code;
-  if (code == "vmm.no_boot" || code == "vmm.bad_machine" || code == "vmm.no_qemu") return launched;
+  if (code == "vmm.no_boot" || code == "vmm.bad_machine" || code == "vmm.no_qemu" ||
+      code.starts_with("jail."))
+    return launched;
   say("booting without a snapshot, which takes longer: " + launched.error().message);
   return boot(machine, khz);
 }

@@ -42,11 +42,7 @@ std::string why_no_boot(const std::string& kernel, const std::string& initramfs,
   machine.root = {"root", root, true};
   machine.memory = 256u << 20;
   machine.accelerator = Accelerator::kKvm;
-  const auto memory = make_memory("probe", machine.memory);
-  if (!memory) return memory.error().message;
-  StartOptions options;
-  options.memory = memory->get();
-  auto started = VmBuilder::start(machine, options);
+  auto started = VmBuilder::start(machine, {});
   if (!started) return started.error().message;
   const auto ready = VmBuilder::wait_ready(started->vm, kProbeLimit);
   return ready ? "" : why_kvm_failed(started->vm.qemu_errors(), ready.error().message);

@@ -177,11 +177,9 @@ Result<void> build_template(const std::string& key, const Machine& machine, uint
   bare.scratch = {};
   bare.disks.clear();
   bare.io_rate.reset();
-  TRY_ASSIGN(const UniqueFd memory, make_memory("template", bare.memory));
   TRY_ASSIGN(const UniqueFd state, make_memory("state", 0));
   StartOptions options;
   options.tsc_khz = tsc_khz;
-  options.memory = memory.get();
   TRY_ASSIGN(Started started, VmBuilder::start(bare, options));
   TRY_ASSIGN(const std::string ready, VmBuilder::wait_ready(started.vm, boot_limit(bare.accelerator)));
   if (auto saved = save_state(started, state.get()); !saved)
@@ -191,7 +189,7 @@ Result<void> build_template(const std::string& key, const Machine& machine, uint
   const std::string unfinished = path_of(key, ".new");
   TRY(remove_tree(unfinished));
   TRY(make_directories(unfinished));
-  auto written = write_files(unfinished, bare, tsc_khz, memory.get(), state.get(), ready);
+  auto written = write_files(unfinished, bare, tsc_khz, started.memory.get(), state.get(), ready);
   if (written) {
     TRY(remove_template(key));  // one that fits no more
     if (::rename(unfinished.c_str(), path_of(key).c_str()) == 0) return {};

@@ -26,6 +26,10 @@ struct Probe {
 Result<Probe> probe_accelerator(const std::string& kernel, const std::string& initramfs,
                                 const std::string& root);
 
+// Whether this host lets us jail QEMU, by starting one for its version; machines never run outside a jail.
+// Errors: "jail.unavailable", "vmm.no_qemu".
+Result<void> check_jail();
+
 struct Disk {
   std::string serial;  // "root", "scratch", "ro0", ...: how the guest finds it; at most 20 bytes
   std::string path;
@@ -102,9 +106,10 @@ struct Launched {
   Vm vm;
   std::string ready;  // bytes read from the channel until then, to be fed to the decoder first
 };
-// Errors: "vmm.no_qemu"; "vmm.bad_machine" (a disk's size or serial, memory, cpus); "vmm.no_boot" when the
-// guest does not say "ready" within the limit (60 s with TCG, 20 s with KVM, FIRESTOP_BOOT_LIMIT_MS), with
-// the last lines of its console and what QEMU said. QEMU dies with the calling thread (PR_SET_PDEATHSIG).
+// Errors: "vmm.no_qemu"; "jail.unavailable" (src/jail/vm_jail.h); "vmm.bad_machine" (a disk's size or serial,
+// memory, cpus); "vmm.no_boot" when the guest does not say "ready" within the limit (60 s with TCG, 20 s with
+// KVM, FIRESTOP_BOOT_LIMIT_MS), with the last lines of its console and what QEMU said. QEMU dies with the
+// calling thread (PR_SET_PDEATHSIG).
 Result<Launched> launch(const Machine& machine, const std::function<void(const std::string&)>& notice);
 
 // The snapshot templates of this user, in cache_directory()/templates/<key>/.
