@@ -38,7 +38,7 @@ class CompletionTest(CliTest):
         self.assertEqual(self.bash("firestop ru"), ["run", "runs"])
         self.assertEqual(self.bash("firestop image "), ["build", "list", "prune"])
         self.assertEqual(self.bash("firestop image prune --"), ["--help", "--all", "--json"])
-        self.assertEqual(self.bash("firestop explain --format "), ["text", "json", "canonical"])
+        self.assertEqual(self.bash("firestop explain --format "), ["text", "json", "svg", "canonical"])
         self.assertEqual(self.bash("firestop completion z"), ["zsh"])
         self.assertEqual(self.bash("firestop check "), ["default", "-o", "default"])
         self.assertEqual(self.bash("firestop run -- ls --"), ["default", "-o", "default"])
@@ -68,7 +68,7 @@ class CompletionTest(CliTest):
         self.assertEqual(offered("firestop ru"), ["run", "runs"])
         self.assertEqual(offered("firestop image "), ["build", "list", "prune"])
         self.assertIn("--format", offered("firestop explain --f"))
-        self.assertEqual(offered("firestop explain --format "), ["canonical", "json", "text"])
+        self.assertEqual(offered("firestop explain --format "), ["canonical", "json", "svg", "text"])
         self.assertEqual(offered("firestop show "), ["20261129-100000-aaaaaa"])
 
     def test_made_by_the_build(self):
