@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "jail/child_jail.h"
 
 namespace firestop::workspace {
 namespace {
@@ -129,6 +130,7 @@ Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std:
   Command command = git_command(git_dir, arguments);
   command.descriptors = descriptors(in, out, error.get());
   GitLimits copy = limits;
+  jail::without_network(command);
   command.before_exec = apply_limits;
   command.before_exec_context = &copy;
   TRY_ASSIGN(Child child, spawn(command));
@@ -173,6 +175,7 @@ Result<void> git_records(std::string_view code, const std::string& git_dir,
   GitLimits limits;
   limits.cpu_seconds = 600;
   limits.address_space = 8ull << 30;
+  jail::without_network(command);
   command.before_exec = apply_limits;
   command.before_exec_context = &limits;
   TRY_ASSIGN(Child child, spawn(command));
