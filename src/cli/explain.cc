@@ -50,13 +50,13 @@ Result<std::optional<manifest::Manifest>> without_faults(manifest::Loaded loaded
 Result<manifest::TitleBlock> title_block(const manifest::Manifest& manifest) {
   manifest::TitleBlock block{{}, "none", "not checked here"};
   const std::string path = manifest::lock_path(manifest.file);
-  std::optional<manifest::Lock> lock;
-  if (auto loaded = manifest::load_lock(path); !loaded)
-    block.lock = "unreadable";
-  else if (*loaded && !manifest::check_lock(manifest, **loaded))
+  auto loaded = manifest::load_lock(path);
+  if (!loaded) block.lock = "unreadable";
+  std::optional<manifest::Lock> lock = loaded ? std::move(*loaded) : std::nullopt;
+  if (lock && !manifest::check_lock(manifest, *lock)) {
     block.lock = "outdated";
-  else if (*loaded)
-    lock = std::move(*loaded);
+    lock.reset();
+  }
   if (lock) block.lock = file_name(path);
   TRY_ASSIGN(block.digest, manifest::canonical_digest(manifest, lock ? &*lock : nullptr));
   return block;

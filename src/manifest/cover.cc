@@ -98,7 +98,7 @@ bool rule_covers(const EgressRule& wide, const EgressRule& narrow) {
          std::all_of(narrow.ports.begin(), narrow.ports.end(),
                      [&](uint16_t port) { return contains(wide.ports, port); }) &&
          all_covered(wide.methods, narrow.methods) && all_covered(wide.paths, narrow.paths) &&
-         (!wide.git || git_covers(*wide.git, *narrow.git));
+         (!wide.git || (narrow.git && git_covers(*wide.git, *narrow.git)));
 }
 
 bool same_rule(const EgressRule& a, const EgressRule& b) {

@@ -44,8 +44,8 @@ class Differ {
   }
 
  private:
-  void add(Effect effect, std::string field, std::string before, std::string after, std::string words,
-           std::string crossing = {}) {
+  void add(Effect effect, const std::string& field, const std::string& before, const std::string& after,
+           std::string words, std::string crossing = {}) {
     changes_.push_back(
         {effect, one_line(field), one_line(before), one_line(after), std::move(words), std::move(crossing)});
   }
@@ -104,10 +104,9 @@ class Differ {
   }
 
   void compare_entry(const Entry& old, const Entry& entry) {
-    const auto note = [&](Effect effect, const char* member, std::string before, std::string after,
-                          std::string words) {
-      add(effect, field_of(entry) + "." + member, std::move(before), std::move(after), std::move(words),
-          key_of(entry));
+    const auto note = [&](Effect effect, const char* member, const std::string& before,
+                          const std::string& after, std::string words) {
+      add(effect, field_of(entry) + "." + member, before, after, std::move(words), key_of(entry));
     };
     const auto other = [&](const char* member, const std::string& before, const std::string& after,
                            const char* words) {

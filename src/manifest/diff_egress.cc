@@ -14,6 +14,10 @@ int rank(const std::string& protocol) {  // how little of it can be read on its 
   return protocol == "http" ? 0 : protocol == "tls" ? 1 : 2;
 }
 
+bool same_repository(const EgressRule& a, const EgressRule& b) {
+  return a.git && b.git ? a.git->repository == b.git->repository : !a.git && !b.git;
+}
+
 std::string rule_words(const EgressRule& rule) {
   std::string out = request_words(rule);
   if (!rule.credential.empty()) out += ", with credential " + rule.credential;
@@ -40,8 +44,8 @@ class EgressDiffer {
     pair_up();
     for (size_t at = 0; at < after_.size(); ++at) {
       crossing_ = "rule " + std::to_string(at);
-      if (partner_[at])
-        compare(before_[*partner_[at]], after_[at]);
+      if (const auto& partner = partner_[at])
+        compare(before_[*partner], after_[at]);
       else
         rule_added(after_[at]);
     }
@@ -59,15 +63,13 @@ class EgressDiffer {
     pair_by([](const auto& a, const auto& b) { return same_rule(a, b); });
     pair_by([](const auto& a, const auto& b) {
       return same_kind(a, b) && a.host == b.host && a.cidr == b.cidr && a.ports == b.ports &&
-             (!a.git || a.git->repository == b.git->repository);
+             same_repository(a, b);
     });
     pair_by([](const auto& a, const auto& b) {
-      return same_kind(a, b) && a.host == b.host && a.cidr == b.cidr &&
-             (!a.git || a.git->repository == b.git->repository);
+      return same_kind(a, b) && a.host == b.host && a.cidr == b.cidr && same_repository(a, b);
     });
     pair_by([](const auto& a, const auto& b) {
-      return (destination_covers(a, b) || destination_covers(b, a)) &&
-             (!a.git || a.git->repository == b.git->repository);
+      return (destination_covers(a, b) || destination_covers(b, a)) && same_repository(a, b);
     });
   }
 
@@ -81,8 +83,8 @@ class EgressDiffer {
         }
   }
 
-  void add(Effect effect, const EgressRule& rule, const char* member, std::string before, std::string after,
-           std::string words) {
+  void add(Effect effect, const EgressRule& rule, const char* member, const std::string& before,
+           const std::string& after, std::string words) {
     std::string field = "egress[" + (rule.host.empty() ? rule.cidr : rule.host) + "]";
     if (*member != '\0') field += std::string(".") + member;
     changes_.push_back(
@@ -98,15 +100,14 @@ class EgressDiffer {
     const bool known = allowed_by(before_, rule);
     add(known ? Effect::kChanges : Effect::kOpens, rule, "", "", rule_words(rule),
         known ? "says again what was allowed before"
-              : destination_words(rule) + " may be talked to" +
+              : "may be talked to, on port " + ports_words(rule.ports) +
                     (rule.credential.empty() ? "" : ", with a secret of yours"));
   }
 
   void rule_removed(const EgressRule& rule) {
     const bool still = allowed_by(after_, rule);
     add(still ? Effect::kChanges : Effect::kCloses, rule, "", rule_words(rule), "",
-        still ? "another rule still allows it"
-              : destination_words(rule) + " may no longer be talked to by it");
+        still ? "another rule still allows it" : "no longer talked to, on port " + ports_words(rule.ports));
   }
 
   void compare(const EgressRule& old, const EgressRule& rule) {
@@ -131,7 +132,7 @@ class EgressDiffer {
     if (old.git && rule.git) {
       compare_flag(rule, "git.fetch", old.git->fetch, rule.git->fetch,
                    "may fetch from " + rule.git->repository, "may no longer fetch");
-      compare_refs(*old.git, rule);
+      compare_refs(*old.git, *rule.git, rule);
     }
     compare_credential(old, rule);
   }
@@ -174,8 +175,8 @@ class EgressDiffer {
   }
 
   // An empty list is none here.
-  void compare_refs(const EgressRule::Git& old, const EgressRule& rule) {
-    const auto& now = rule.git->push;
+  void compare_refs(const EgressRule::Git& old, const EgressRule::Git& git, const EgressRule& rule) {
+    const auto& now = git.push;
     const auto all = [](const auto& refs) {
       return refs.empty() ? std::string("none") : join_words(refs, " ");
     };

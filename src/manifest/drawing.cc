@@ -109,13 +109,16 @@ class Draughtsman {
     for (const auto& [x, y] : risers) back_.line(x, y, x, bar, "pipe");
     y_ = bar;
     front_.rect(sheet::kLeft, y_, sheet::kRight - sheet::kLeft, 30, "proxy", 3);
+    const bool cut_off = manifest_.egress.empty();  // all that is drawn here is gone
     front_.text(600, y_ + 19.5, 1000,
-                "Firestop's proxy: the only way out. Names are resolved and credentials put in by it, after "
-                "a rule said yes.",
+                cut_off
+                    ? "No network device any more: nothing can be talked to."
+                    : "Firestop's proxy: the only way out. Names are resolved and credentials put in by it, "
+                      "after a rule said yes.",
                 style::kBody, "onwall", Anchor::kMiddle);
     y_ += 30;
-    front_.path(600, y_, "M0 0L-4.5 9H4.5Z", "tip");
-    back_.line(600, y_ + 6, 600, y_ + 52, "pipe");
+    if (!cut_off) front_.path(600, y_, "M0 0L-4.5 9H4.5Z", "tip");
+    back_.line(600, y_ + (cut_off ? 0 : 6), 600, y_ + 52, cut_off ? "pipe blank" : "pipe");
     y_ += 52;
   }
 
@@ -141,7 +144,7 @@ class Draughtsman {
     y_ = bottom + sheet::kWall;
   }
 
-  Mark network_mark() const { return mark_of(changes_, "network"); }
+  Mark network_mark() const { return manifest_.egress.empty() ? Mark::kGone : mark_of(changes_, "network"); }
 
   void draw_walls(double top, double bottom) {
     const double width = sheet::kRoomRight - sheet::kRoomLeft;

@@ -106,20 +106,32 @@ Mark mark_of(const std::vector<Change>& changes, const std::string& crossing) {
 
 Crossings crossings_of(const Manifest& manifest, const Manifest* before, const std::vector<Change>& changes) {
   Crossings out;
-  const auto add = [](std::vector<Crossing>& side, Crossing crossing, Mark mark) {
-    crossing.mark = mark;
+  const auto add = [](std::vector<Crossing>& side, Crossing crossing, Mark what) {
+    crossing.mark = what;
     side.push_back(std::move(crossing));
   };
-  const auto add_entries = [&](const Manifest& from, bool there) {
-    for (const auto& entry : from.entries) {
-      const auto mark = [&](Way way) { return mark_of_crossing(changes, "entry " + entry.path, there, way); };
-      if (!there && mark(Way::kBoth) != Mark::kGone) continue;
-      if (comes_in(entry)) add(out.in, entry_in(entry), mark(Way::kIn));
-      if (comes_back(from, entry)) add(out.out, entry_out(entry), mark(Way::kOut));
-    }
+  const auto comes_back_of = [](const Manifest* from, const Entry& entry) {
+    return from && std::any_of(from->entries.begin(), from->entries.end(), [&](const Entry& other) {
+             return other.path == entry.path && other.type == entry.type && comes_back(*from, other);
+           });
   };
-  add_entries(manifest, true);
-  if (before) add_entries(*before, false);
+  const auto mark = [&](const Entry& entry, bool there, Way way) {
+    return mark_of_crossing(changes, "entry " + entry.path, there, way);
+  };
+  for (const auto& entry : manifest.entries) {
+    if (comes_in(entry)) add(out.in, entry_in(entry), mark(entry, true, Way::kIn));
+    if (!comes_back(manifest, entry)) continue;
+    const bool fresh = before && !comes_back_of(before, entry);
+    add(out.out, entry_out(entry), fresh ? Mark::kNew : mark(entry, true, Way::kOut));
+  }
+  if (before) {
+    for (const auto& entry : before->entries) {
+      if (comes_in(entry) && mark(entry, false, Way::kIn) == Mark::kGone)
+        add(out.in, entry_in(entry), Mark::kGone);
+      if (comes_back(*before, entry) && !comes_back_of(&manifest, entry))
+        add(out.out, entry_out(entry), Mark::kGone);
+    }
+  }
   add(out.out,
       {"stdout, stderr", "of the command, as it prints them",
        "at most " + format_bytes(manifest.limits.output), Seal::kCapped, Mark::kNone},
@@ -130,16 +142,19 @@ Crossings crossings_of(const Manifest& manifest, const Manifest* before, const s
         mark_of_crossing(changes, "rule " + std::to_string(at), true, Way::kBoth));
   if (before)
     for (size_t at = 0; at < before->egress.size(); ++at)
-      if (const auto mark = mark_of_crossing(changes, "old rule " + std::to_string(at), false, Way::kBoth);
-          mark == Mark::kGone)
-        add(out.talk, rule_out(before->egress[at]), mark);
+      if (mark_of_crossing(changes, "old rule " + std::to_string(at), false, Way::kBoth) == Mark::kGone)
+        add(out.talk, rule_out(before->egress[at]), Mark::kGone);
   return out;
 }
 
 void group_beyond(std::vector<Crossing>& crossings, size_t most) {
   if (crossings.size() <= most) return;
-  std::stable_partition(crossings.begin(), crossings.end(),
-                        [](const Crossing& crossing) { return crossing.mark != Mark::kNone; });
+  const auto rank = [](const Crossing& crossing) {
+    if (crossing.mark == Mark::kNone) return 2;
+    return std::string_view(effect_class(crossing.mark)) == "opens" ? 0 : 1;
+  };
+  std::stable_sort(crossings.begin(), crossings.end(),
+                   [&](const Crossing& a, const Crossing& b) { return rank(a) < rank(b); });
   const size_t more = crossings.size() - (most - 1);
   Crossing last{"and " + std::to_string(more) + " more", "`firestop explain` lists them", "", Seal::kCopy,
                 Mark::kNone};

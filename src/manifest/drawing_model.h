@@ -29,7 +29,8 @@ Crossings crossings_of(const Manifest& manifest, const Manifest* before, const s
 // Of a cap or capability, by its `crossing`.
 Mark mark_of(const std::vector<Change>& changes, const std::string& crossing);
 
-// No more than `most`: the marked ones are kept first, then in order; the last says how many are left out.
+// No more than `most`: what opens is kept first, then what is marked, then in order; the last says how many
+// are left out.
 void group_beyond(std::vector<Crossing>& crossings, size_t most);
 
 // "opens", "closes", "changes", as a class of the drawing; "" for none.

@@ -136,6 +136,26 @@ TEST(Drawing, MarksWhatAChangeOpensAndCloses) {
     EXPECT_THAT(svg, HasSubstr(part));
 }
 
+TEST(Drawing, AWayOutThatOpensOrClosesIsMarkedOnItsOwnSide) {
+  const std::string dir = "firestop: 1\nname: t\nworkspace: {entries: {x: {type: dir}}}\n";
+  const std::string output =
+      "firestop: 1\nname: t\nworkspace: {entries: {x: {type: dir, output: true, max: 1MiB}}}\n";
+  const Manifest plain = load(dir), back = load(output);
+  EXPECT_EQ(crossings_of(back, &plain, diff(plain, back)).out[0].mark, Mark::kNew);
+  const auto closed = crossings_of(plain, &back, diff(back, plain));
+  EXPECT_EQ(closed.out[0].name, "x");
+  EXPECT_EQ(closed.out[0].mark, Mark::kGone);
+}
+
+TEST(Drawing, ANetworkThatIsTakenAwayIsDrawnAsGone) {
+  const std::string text = "firestop: 1\nname: t\n";
+  const Manifest none = load(text), some = load(text + "egress: [{host: a.example.com}]\n");
+  const std::string svg = draw_diff_svg(some, none, diff(some, none), kBlock);
+  EXPECT_THAT(svg, HasSubstr(">No network device any more: nothing can be talked to.<"));
+  EXPECT_THAT(svg, Not(HasSubstr("the only way out")));
+  EXPECT_THAT(draw_diff_svg(none, some, diff(none, some), kBlock), HasSubstr("the only way out"));
+}
+
 TEST(DrawingText, WidthsAreThoseOfTheWidestFonts) {
   EXPECT_DOUBLE_EQ(text_width("abc", Face::kMono, 10), 18.09);
   EXPECT_DOUBLE_EQ(text_width("W", Face::kSans, 10), 9.89);

@@ -97,6 +97,12 @@ class DrawingTest(CliTest):
         self.assertIn(">none<", self.draw(SMALLEST))
         (self.work / "firestop.lock").write_text("{}")
         self.assertIn(">unreadable<", self.draw(SMALLEST))
+        lock = {"firestop_lock": 1, "image": {"recipe": "other", "digest": "sha256:" + 64 * "a"}, "repositories": {}}
+        (self.work / "firestop.lock").write_text(json.dumps(lock))
+        self.assertIn(">outdated<", self.draw(SMALLEST))
+        lock["image"]["recipe"] = "agent-base"
+        (self.work / "firestop.lock").write_text(json.dumps(lock))
+        self.assertIn(">firestop.lock<", self.draw(SMALLEST))
 
     def test_a_bad_manifest_is_not_drawn(self):
         self.manifest("firestop: 1\nname: t\ncolour: red\n")
