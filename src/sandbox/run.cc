@@ -101,6 +101,8 @@ Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const i
   machine.memory = limits.memory;
   machine.cpus = static_cast<unsigned>(std::ceil(limits.cpus));
   machine.io_rate = limits.io;
+  machine.run = file_name(run.directory());
+  machine.processor_time = limits.cpus;
   machine.accelerator = accelerator;
   return machine;
 }

@@ -14,6 +14,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "jail/cgroup.h"
 
 namespace firestop::sandbox {
 namespace {
@@ -264,6 +265,9 @@ Result<std::vector<std::string>> RunStore::sweep() {
     // One run that can't be cleaned must not keep the others from being cleaned.
     if (const auto done = sweep_one(join_path(runs_, name)); done && *done) swept.push_back(name);
   }
+  if (!swept.empty())
+    jail::sweep_cgroups(
+        "", [&](const std::string& run) { return std::binary_search(swept.begin(), swept.end(), run); });
   if (!litter) return swept;
   TRY_ASSIGN(const UniqueFd store_lock, lock_store(runs_, Wait::kNo));
   if (!store_lock.valid()) return swept;  // somebody makes or removes a run right now

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "codec/frame.h"
 #include "codec/json.h"
+#include "jail/cgroup.h"
 #include "jail/vm_jail.h"
 #include "vmm/arguments.h"
 #include "vmm/host.h"
@@ -127,6 +128,11 @@ jail::VmJail jail_of(const Machine& machine, uint64_t largest_file) {
   // Disks are served by up to 64 threads, beside one a processor and some of QEMU's own.
   jail.threads = 128 + machine.cpus;
   return jail;
+}
+
+// QEMU's own memory beside the guest's: translated code, the processor's tables, buffers of disks.
+uint64_t overhead(Accelerator accelerator) {
+  return (accelerator == Accelerator::kKvm ? uint64_t{512} : uint64_t{2048}) << 20;
 }
 
 uint64_t size_of(const Disk& disk) {
@@ -246,6 +252,15 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   jail.copies = {{descriptors.give(std::move(kernel)), kKernelPath},
                  {descriptors.give(std::move(initramfs)), kInitramfsPath}};
   TRY(add_disks(machine, descriptors, plan));
+  if (!machine.run.empty()) {
+    TRY_ASSIGN(jail::Cgroup group,
+               jail::Cgroup::make("", machine.run,
+                                  {.memory = machine.memory + overhead(machine.accelerator),
+                                   .processes = jail.threads,
+                                   .cpus = machine.processor_time}));
+    vm.cgroup_ = std::make_shared<const jail::Cgroup>(std::move(group));
+    jail.admit = [group = vm.cgroup_](pid_t pid) { return group->admit(pid); };
+  }
 
   Command command;
   command.argv = qemu_arguments(program, plan);

@@ -177,6 +177,7 @@ Result<void> build_template(const std::string& key, const Machine& machine, uint
   bare.scratch = {};
   bare.disks.clear();
   bare.io_rate.reset();
+  bare.run.clear();
   TRY_ASSIGN(const UniqueFd state, make_memory("state", 0));
   StartOptions options;
   options.tsc_khz = tsc_khz;

@@ -32,6 +32,7 @@ Vm::Vm(Vm&&) noexcept = default;
 Vm& Vm::operator=(Vm&& other) noexcept {
   if (this == &other) return *this;
   kill();
+  cgroup_ = std::move(other.cgroup_);
   child_ = std::move(other.child_);
   status_ = other.status_;
   channel_ = std::move(other.channel_);

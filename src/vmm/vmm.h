@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,10 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/result.h"
+
+namespace firestop::jail {
+class Cgroup;
+}
 
 namespace firestop::vmm {
 
@@ -44,6 +49,9 @@ struct Machine {
   uint64_t memory = 0;              // bytes, a multiple of 1 MiB
   unsigned cpus = 1;                // virtual processors
   std::optional<uint64_t> io_rate;  // bytes a second over all disks
+  // Names the machine's control group, where the host lets us have one; without it there is none.
+  std::string run;
+  double processor_time = 0;  // processors' worth of time that group gives
   Accelerator accelerator{};
 };
 
@@ -82,9 +90,12 @@ class Vm {
   // The template that it was cloned from, for remove_template(); empty after a cold boot.
   const std::string& template_key() const { return template_key_; }
   const std::vector<StepTime>& steps() const { return steps_; }
+  // What holds QEMU as a whole; null without Machine::run.
+  const jail::Cgroup* cgroup() const { return cgroup_.get(); }
 
  private:
-  friend class VmBuilder;  // builder.h
+  friend class VmBuilder;                       // builder.h
+  std::shared_ptr<const jail::Cgroup> cgroup_;  // goes when QEMU has gone
   Child child_;
   int status_ = 0;
   UniqueFd channel_, console_fd_, errors_fd_;
