@@ -8,7 +8,7 @@ namespace {
 
 // Bounds. Those of lists come from what there can be: 16 disks of each kind, see the guest's device slots.
 constexpr size_t kMaxName = 256, kMaxSerial = 20, kMaxCommit = 64, kMaxPath = 4096;
-constexpr size_t kMaxMounts = 16, kMaxOutputs = 64, kMaxAccounts = 256, kMaxGroupsOfOne = 64;
+constexpr size_t kMaxMounts = 16, kMaxOutputs = 65, kMaxAccounts = 256, kMaxGroupsOfOne = 64;
 constexpr size_t kMaxCapabilities = 64, kMaxSteps = 256, kMaxNotes = 64;
 constexpr size_t kMaxStrings = 16384;    // arguments, environment: the frame is the real bound
 constexpr size_t kMaxFilter = 4096 * 8;  // BPF_MAXINSNS of struct sock_filter
@@ -109,6 +109,13 @@ void describe(C& c, Ref<C, Exited> m) {
 }
 
 template <typename C>
+void describe(C& c, Ref<C, Denied> m) {
+  c.token("kind", m.kind, kMaxName);
+  c.text("path", m.path);
+  c.integer("count", m.count, kSize);
+}
+
+template <typename C>
 void describe(C& c, Ref<C, Export> m) {
   c.boolean("repositories", m.repositories);
   c.boolean("outputs", m.outputs);
@@ -137,7 +144,7 @@ void describe(C& c, Ref<C, Failed> m) {
 }
 
 // The member "type", in the order of the variants' alternatives.
-constexpr const char* kGuestTypes[] = {"ready", "started", "exited", "exported", "failed"};
+constexpr const char* kGuestTypes[] = {"ready", "started", "exited", "exported", "failed", "denied"};
 constexpr const char* kHostTypes[] = {"start", "exec", "signal", "resize", "export", "shutdown"};
 static_assert(std::size(kGuestTypes) == std::variant_size_v<FromGuest>);
 static_assert(std::size(kHostTypes) == std::variant_size_v<FromHost>);

@@ -10,6 +10,7 @@
 //   host:  exec             at most one at a time per id
 //   guest: exited           after all of its output was sent
 //   host:  signal, resize   for a running exec
+//   guest: denied           between started and exported: what was refused to the command
 //   host:  export           after the last exec: every process of the container is gone first
 //   guest: exported         after the data streams' ends
 //   host:  shutdown         the guest syncs and powers off
@@ -116,6 +117,13 @@ struct Exited {
   uint32_t left_behind = 0;    // processes that were still there and were killed
   std::string cannot_start;    // not empty: the command could not be executed, and why
 };
+// Something that the manifest does not grant was tried, and refused.
+inline constexpr char kDeniedExec[] = "exec";  // a program was to be executed without `shell`
+struct Denied {
+  std::string kind;
+  std::string path;    // for people; "" stands for more paths than are told apart
+  uint64_t count = 0;  // attempts that were not told of yet
+};
 struct Export {
   bool repositories = true;
   bool outputs = true;
@@ -140,7 +148,7 @@ struct Failed {
   std::string step, message;
 };
 
-using FromGuest = std::variant<Ready, Started, Exited, Exported, Failed>;
+using FromGuest = std::variant<Ready, Started, Exited, Exported, Failed, Denied>;
 using FromHost = std::variant<Start, Exec, Signal, Resize, Export, Shutdown>;
 
 // One frame's payload of JSON. Errors: "channel.too_large" (above codec::kMaxPayload: arguments or

@@ -138,8 +138,8 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exited.oom_kills, 2u);
   EXPECT_EQ(exited.left_behind, 3u);
   EXPECT_EQ(exited.cannot_start, "execve: no such file\n");
-  Exported exported =
-      through_guest(Exported{{{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full", {{"a fifo"}}});
+  Exported exported = through_guest(
+      Exported{{{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full", {{"a fifo"}}});
   ASSERT_EQ(exported.repositories.size(), 2u);
   EXPECT_EQ(exported.repositories[0].path, kRawName);
   EXPECT_TRUE(exported.repositories[0].changed);
@@ -150,6 +150,10 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exported.outputs_error, "full");
   ASSERT_EQ(exported.notes.size(), 1u);
   EXPECT_EQ(exported.notes[0].text, "a fifo");
+  Denied denied = through_guest(Denied{kDeniedExec, "/usr/bin/\x01id", 7});
+  EXPECT_EQ(denied.kind, "exec");
+  EXPECT_EQ(denied.path, "/usr/bin/\xef\xbf\xbdid");
+  EXPECT_EQ(denied.count, 7u);
   Failed failed = through_guest(Failed{"mount", "no disk 'ro7'"});
   EXPECT_EQ(failed.step, "mount");
   EXPECT_EQ(failed.message, "no disk 'ro7'");

@@ -100,6 +100,9 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
     lines.add("outputs", record.outputs_directory + ": " + std::to_string(record.output_files) +
                              (record.output_files == 1 ? " file, " : " files, ") +
                              format_bytes(record.output_bytes));
+  for (const auto& denied : record.denied)
+    lines.add("refused", "to " + denied.kind + " " + (denied.path.empty() ? "others" : denied.path) + ", " +
+                             std::to_string(denied.count) + (denied.count == 1 ? " time" : " times"));
   lines.add("directory", store.directory_of(record.id));
   const std::string console = join_path(store.directory_of(record.id), "console.log");
   if (exists(console)) lines.add("console", console);

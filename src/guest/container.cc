@@ -113,6 +113,18 @@ Result<void> freeze_workspace(const std::string& root, const std::vector<std::st
   return {};
 }
 
+// A mount over a file can be neither written, replaced nor given another name.
+Result<void> pin(const std::string& root, const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    TRY(mount_at(root + path, root + path, nullptr, MS_BIND));
+    mount_attr read_only{};
+    read_only.attr_set = MOUNT_ATTR_RDONLY;
+    if (::syscall(SYS_mount_setattr, AT_FDCWD, (root + path).c_str(), 0, &read_only, sizeof read_only) != 0)
+      return fail_errno("container.workspace", "cannot make " + path + " read-only");
+  }
+  return {};
+}
+
 // pivot_root(2) with one and the same directory stacks the old root on the new one, and that is taken off.
 Result<void> enter_root(const std::string& root) {
   if (::chdir(root.c_str()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||
@@ -180,6 +192,7 @@ Result<void> build_container(const ContainerSettings& settings) {
   TRY(mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE));
   TRY(name_host(settings.hostname));
   if (settings.writable) TRY(freeze_workspace(settings.root, *settings.writable));
+  TRY(pin(settings.root, settings.pins));
   TRY(build_dev(settings.root + "/dev", settings.shared_memory));
   TRY(build_proc_and_sys(settings.root));
   return enter_root(settings.root);

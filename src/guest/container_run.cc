@@ -73,7 +73,7 @@ Result<std::optional<Cell::News>> Cell::next_report() {
       header->cmsg_len == CMSG_LEN(sizeof(int))) {
     int descriptor = -1;
     ::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    news.terminal.reset(descriptor);
+    news.descriptor.reset(descriptor);
   }
   if (got != sizeof news.report) return fail("container.report", "the container's reaper is gone");
   news.report.text[sizeof news.report.text - 1] = '\0';

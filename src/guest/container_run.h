@@ -30,6 +30,9 @@ struct ContainerSettings {
   int network = -1;  // the containers' network namespace; not owned
   // The workspace is read-only but for these (absolute, inside); nullopt: all of it can be written.
   std::optional<std::vector<std::string>> writable;
+  // Files that cannot be changed (absolute, inside): programs that are all that may be executed.
+  std::vector<std::string> pins;
+  bool notices = false;  // executions are notified: see exec_guard.h
   // Attack tests only: no container at all; uid 0 with every capability, in PID 1's own namespaces.
   bool outside = false;
 };
@@ -38,13 +41,14 @@ struct Terminal {
   uint16_t rows = 24, columns = 80;
 };
 
-// What the reaper says, in this order: kStarted, perhaps kCannotStart, kEnded. Or only kBroken.
+// What the reaper says, in this order: perhaps kNotices, kStarted, perhaps kCannotStart, kEnded. Or kBroken.
 struct Report {
   enum class Kind : int32_t {
     kBroken = 1,       // the container could not be made; `text` says why. Fail closed: nothing ran.
     kStarted = 2,      // with a terminal: comes with its master side
     kCannotStart = 3,  // the command could not be executed; `text`; kEnded follows with 126 or 127
     kEnded = 4,        // `status` is the command's wait(2) status
+    kNotices = 5,      // comes with where executions are notified; until they are answered they wait
   };
   Kind kind{};
   int32_t status = 0;
@@ -59,7 +63,7 @@ struct Cell {
 
   struct News {
     Report report;
-    UniqueFd terminal;
+    UniqueFd descriptor;  // what came with it
   };
   // The next report; nullopt: none yet. An error when the reaper is gone.
   Result<std::optional<News>> next_report();

@@ -30,9 +30,10 @@ ExecStreams streams_of(int id) {
 Result<std::unique_ptr<Execution>> Execution::start(Events& events, Port& port, const Cgroup& cgroup,
                                                     const ContainerSettings& settings,
                                                     const channel::Exec& exec,
-                                                    std::vector<std::string> environment) {
+                                                    std::vector<std::string> environment, ExecGuard* guard) {
   std::unique_ptr<Execution> execution(new Execution(events, port, cgroup));
   execution->exited_.id = exec.id;
+  execution->guard_ = guard;
   execution->contained_ = !settings.outside;
   execution->terminal_wanted_ = exec.terminal;
   execution->oom_kills_before_ = cgroup.oom_kills();
@@ -159,7 +160,10 @@ void Execution::hear(Cell::News news) {
       broken_ = news.report.text;
       break;
     case Report::Kind::kStarted:
-      if (news.terminal.valid()) take_terminal(std::move(news.terminal));
+      if (news.descriptor.valid()) take_terminal(std::move(news.descriptor));
+      break;
+    case Report::Kind::kNotices:
+      if (guard_ != nullptr) guard_->listen(std::move(news.descriptor));
       break;
     case Report::Kind::kCannotStart:
       exited_.cannot_start = news.report.text;

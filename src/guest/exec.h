@@ -16,6 +16,7 @@
 #include "guest/cgroup.h"
 #include "guest/container_run.h"
 #include "guest/events.h"
+#include "guest/exec_guard.h"
 #include "guest/port.h"
 #include "guest/streams.h"
 
@@ -32,10 +33,11 @@ ExecStreams streams_of(int exec_id);
 
 class Execution {
  public:
+  // `guard` answers for what the command executes; nullptr where `shell` is granted.
   static Result<std::unique_ptr<Execution>> start(Events& events, Port& port, const Cgroup& cgroup,
                                                   const ContainerSettings& settings,
                                                   const channel::Exec& exec,
-                                                  std::vector<std::string> environment);
+                                                  std::vector<std::string> environment, ExecGuard* guard);
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -72,6 +74,7 @@ class Execution {
   Events& events_;
   Port& port_;
   const Cgroup& cgroup_;
+  ExecGuard* guard_ = nullptr;
   State state_ = State::kRunning;
   Cell cell_;
   bool contained_ = true, terminal_wanted_ = false;

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "guest/container.h"
+#include "guest/exec_notice.h"
 #include "guest/mount.h"
 
 namespace firestop::guest {
@@ -195,6 +196,11 @@ void run_reaper(const ContainerSettings& settings, const ContainerCommand& comma
   const UniqueFd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) broken(Error{"container.reaper", "cannot watch children", "", errno});
 
+  if (settings.notices) {
+    const auto notices = install_exec_notices();
+    if (!notices) broken(notices.error());
+    tell(control, Report::Kind::kNotices, 0, {}, notices->get());
+  }
   Pty pty;
   std::vector<std::pair<int, int>> descriptors = command.descriptors;
   if (terminal) {

@@ -49,6 +49,14 @@ bool declares(const std::vector<std::string>& environment, std::string_view name
   });
 }
 
+// Of several with one name the first, as getenv(3) has it.
+std::string value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& item : environment)
+    if (item.size() > name.size() && item.starts_with(name) && item[name.size()] == '=')
+      return item.substr(name.size() + 1);
+  return "";
+}
+
 bool grants(const channel::Start& start, std::string_view capability) {
   return std::find(start.capabilities.begin(), start.capabilities.end(), capability) !=
          start.capabilities.end();
@@ -103,6 +111,7 @@ Result<void> Session::converse() {
     if (!port_.broken().empty()) return fail("guest.channel", port_.broken());
     events_.wait(execution_ ? execution_->timeout_ms() : -1);
     if (error_) return Unexpected(*error_);
+    if (guard_) tell_refusals();
     if (execution_) {
       TRY(execution_->step());
       if (execution_->over()) execution_.reset();
@@ -180,6 +189,11 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   memory_guard_ = std::make_unique<MemoryGuard>(std::move(guard));
   events_.watch(memory_guard_->fd(), EPOLLPRI, [this](uint32_t) { memory_guard_->act(); });
   watch.lap("cgroup");
+  if (!grants(start, "shell")) {
+    TRY_ASSIGN(guard_, ExecGuard::make(events_, settings_.uid));
+    settings_.notices = !settings_.outside;
+    watch.lap("exec guard");
+  }
   return {};
 }
 
@@ -190,7 +204,14 @@ Result<void> Session::handle(channel::Exec& exec) {
   if (exec.id < next_exec_ || exec.id > kMaxExec) return fail("guest.protocol", "an exec id that cannot be");
   if (exec.argv.empty()) return fail("guest.protocol", "an exec without a command");
   next_exec_ = exec.id + 1;
-  TRY_ASSIGN(execution_, Execution::start(events_, port_, *cgroup_, settings_, exec, environment(&exec)));
+  auto environment = this->environment(exec);
+  if (guard_) {
+    TRY_ASSIGN(const Inside root, Inside::open(kRoot));
+    guard_->allow(rules_of_command(root, exec.argv[0], value_of(environment, "PATH")));
+    settings_.pins = guard_->rules().pins;
+  }
+  TRY_ASSIGN(execution_, Execution::start(events_, port_, *cgroup_, settings_, exec, std::move(environment),
+                                          guard_.get()));
   return {};
 }
 
@@ -219,6 +240,10 @@ Result<void> Session::handle(channel::Shutdown&) {
 Result<void> Session::maybe_export() {
   if (!export_wanted_ || hand_over_ || (execution_ && !execution_->processes_gone())) return {};
   TRY(take_away(mounts_));
+  if (guard_) {
+    TRY_ASSIGN(const Inside root, Inside::open(kRoot));
+    guard_->allow_export(rules_of_export(root));
+  }
   ExportPlan plan;
   plan.repositories = start_->repositories;
   plan.outputs = start_->outputs;
@@ -229,9 +254,17 @@ Result<void> Session::maybe_export() {
                ContainerSettings settings = settings_;
                settings.outside = false;
                settings.writable.reset();  // git needs to write its objects
+               settings.pins.clear();
+               settings.notices = false;
                return run_in_container(settings, command);
              }));
   return {};
+}
+
+// All of it comes before the command's end.
+void Session::tell_refusals() {
+  for (const auto& refusal : guard_->refusals(!execution_ || execution_->processes_gone()))
+    port_.say(channel::Denied{channel::kDeniedExec, refusal.path, refusal.count});
 }
 
 // With test_root there is no process namespace to end: what is left of a command becomes PID 1's.
@@ -245,7 +278,7 @@ void Session::reap_strangers() {
   }
 }
 
-std::vector<std::string> Session::environment(const channel::Exec* exec) const {
+std::vector<std::string> Session::environment(const channel::Exec& exec) const {
   std::vector<std::string> all = start_->environment;
   const auto add = [&](const char* name, const std::string& value) {
     if (!declares(start_->environment, name)) all.push_back(std::string(name) + "=" + value);
@@ -253,7 +286,7 @@ std::vector<std::string> Session::environment(const channel::Exec* exec) const {
   add("PATH", kDefaultPath);
   add("HOME", "/home/" + start_->run_as);
   add("USER", start_->run_as);
-  add("TERM", exec->term.empty() ? "dumb" : exec->term);
+  add("TERM", exec.term.empty() ? "dumb" : exec.term);
   return all;
 }
 

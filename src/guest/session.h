@@ -14,6 +14,7 @@
 #include "guest/devices.h"
 #include "guest/events.h"
 #include "guest/exec.h"
+#include "guest/exec_guard.h"
 #include "guest/hand_over.h"
 #include "guest/memory_guard.h"
 #include "guest/port.h"
@@ -40,8 +41,9 @@ class Session {
   Result<void> handle(channel::Shutdown&);
   Result<void> set_up(channel::Start& start, channel::Started& started);
   Result<void> maybe_export();
+  void tell_refusals();
   void reap_strangers();
-  std::vector<std::string> environment(const channel::Exec* exec) const;
+  std::vector<std::string> environment(const channel::Exec& exec) const;
 
   Events events_;
   Port port_;
@@ -49,6 +51,7 @@ class Session {
   std::unique_ptr<channel::Start> start_;  // without seed and filter
   std::unique_ptr<Cgroup> cgroup_;
   std::unique_ptr<MemoryGuard> memory_guard_;
+  std::unique_ptr<ExecGuard> guard_;  // where `shell` is not granted
   UniqueFd network_;
   std::vector<UniqueFd> mounts_;  // read-only, taken away before the export
   ContainerSettings settings_;

@@ -16,13 +16,9 @@ Result<void> check_supported(const Manifest& manifest) {
     if (!entry.host.empty())
       need("workspace.entries." + entry.path +
            ".host: only repositories below the manifest's folder are available");
-  for (const auto capability : {Capability::kSkills, Capability::kMemory, Capability::kCompaction})
+  for (const auto capability : {Capability::kSkills, Capability::kMemory})
     if (manifest.capabilities.contains(capability))
       need(std::string("capabilities: ") + to_string(capability) + " is not available");
-  for (const auto capability : {Capability::kShell, Capability::kFilesystem})
-    if (!manifest.capabilities.contains(capability))
-      need(std::string("capabilities: ") + to_string(capability) +
-           " is not granted, and nothing enforces that yet; grant it, or wait");
   if (needs.empty()) return {};
   return fail(
       "manifest.unsupported",

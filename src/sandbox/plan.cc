@@ -20,6 +20,9 @@ namespace {
 
 using manifest::EntryType;
 
+// Where a session's summary goes that comes back with the result, and how large it may be.
+constexpr char kCompactionPath[] = ".firestop/compaction";
+constexpr uint64_t kCompactionMax = 1ull << 20;
 constexpr uint32_t kFirstGroupId = 2000;  // of declared groups; users' own groups equal their uids
 
 std::string absolute(const std::string& path) {
@@ -126,6 +129,7 @@ Result<Planned> make_plan(const RunRequest& request, const std::string& run_id) 
                 "letter or digit");
   TRY(check_binds(plan.manifest, request.binds));
   for (const auto& [name, path] : request.binds) plan.binds[name] = absolute(path);
+  plan.has_outputs = plan.manifest.capabilities.contains(manifest::Capability::kCompaction);
   for (const auto& entry : plan.manifest.entries) {
     if (entry.output) plan.has_outputs = true;
     if (entry.type != EntryType::kGitRepo) continue;
@@ -164,6 +168,8 @@ channel::Start make_start(const Plan& plan, std::string seccomp) {
     if (entry.type == EntryType::kMount) mounts.push_back(&entry);
     if (entry.output) start.outputs.push_back({entry.path, entry.max_bytes});
   }
+  if (manifest.capabilities.contains(manifest::Capability::kCompaction))
+    start.outputs.push_back({kCompactionPath, kCompactionMax});
   for (const auto& disk : plan.disks) {
     switch (disk.content) {
       case PlannedDisk::Content::kEntries:

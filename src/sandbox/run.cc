@@ -159,6 +159,21 @@ void note_what_was_killed(const SessionEnd& end, std::vector<std::string>& notes
     notes.push_back(std::to_string(end.exited->oom_kills) + " processes were killed for want of memory");
 }
 
+void note_what_was_refused(const SessionEnd& end, RunRecord& record, std::vector<std::string>& notes) {
+  std::string paths;
+  uint64_t times = 0;
+  for (const auto& denied : end.denied) {
+    record.denied.push_back({denied.kind, denied.path, static_cast<int64_t>(denied.count)});
+    times += denied.count;
+    if (record.denied.size() <= 5)
+      paths += (paths.empty() ? "" : ", ") + (denied.path.empty() ? "others" : denied.path);
+  }
+  if (record.denied.size() > 5) paths += ", ...";
+  if (times > 0)
+    notes.push_back("`shell` is not granted: " + std::to_string(times) +
+                    (times == 1 ? " execution was refused: " : " executions were refused: ") + paths);
+}
+
 class Life {
  public:
   Life(const RunRequest& request, const RunEvents& events) : request_(request), events_(events) {}
@@ -236,6 +251,7 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& ou
   out.error = finished.error;
   out.errors_open = end.errors_open;
   note_what_was_killed(end, out.notes);
+  note_what_was_refused(end, record, out.notes);
   if (!end.ran) return;
   const auto began = Clock::now();
   auto imported = import_results(plan, run, end, out.notes);

@@ -50,9 +50,11 @@ const char* to_string(RunState state) {
 }
 
 Json RunRecord::to_json() const {
-  JsonArray words, came_back, steps;
+  JsonArray words, came_back, refused, steps;
   for (const auto& word : command) words.push_back(word);
   for (const auto& branch : branches) came_back.push_back(branch_json(branch));
+  for (const auto& each : denied)
+    refused.push_back(JsonObject{{"kind", each.kind}, {"path", each.path}, {"count", each.count}});
   for (const auto& [step, us] : steps_us) steps.push_back(JsonObject{{"step", step}, {"us", us}});
   return JsonObject{
       {"version", kVersion},
@@ -73,6 +75,7 @@ Json RunRecord::to_json() const {
       {"branches", std::move(came_back)},
       {"outputs",
        JsonObject{{"directory", outputs_directory}, {"files", output_files}, {"bytes", output_bytes}}},
+      {"denied", std::move(refused)},
       {"steps", std::move(steps)}};
 }
 
@@ -125,6 +128,10 @@ Result<RunRecord> RunRecord::from_json(const Json& json) {
   record.outputs_directory = part("outputs").string_or("directory", "");
   record.output_files = small(part("outputs"), "files");
   record.output_bytes = static_cast<uint64_t>(std::max<int64_t>(0, part("outputs").int_or("bytes", 0)));
+  if (const JsonArray* refused = part("denied").as_array())
+    for (const Json& each : *refused)
+      record.denied.push_back(
+          {each.string_or("kind", ""), each.string_or("path", ""), each.int_or("count", 0)});
   if (const JsonArray* steps = part("steps").as_array())
     for (const Json& step : *steps)
       record.steps_us.emplace_back(step.string_or("step", ""), step.int_or("us", 0));

@@ -45,6 +45,13 @@ struct RunRecord {
   std::string outputs_directory;  // "" means nothing came back
   uint32_t output_files = 0;
   uint64_t output_bytes = 0;
+  // What was tried and is not granted, as the guest counted it.
+  struct Denied {
+    std::string kind, path;  // "exec"; a path of "" stands for more than are told apart
+    int64_t count = 0;
+    bool operator==(const Denied&) const = default;
+  };
+  std::vector<Denied> denied;
   std::vector<std::pair<std::string, int64_t>> steps_us;  // where the time went, in order
 
   codec::Json to_json() const;

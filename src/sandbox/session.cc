@@ -25,6 +25,9 @@ constexpr milliseconds kMostHandOver{300000}, kLeastHandOver{60000};
 constexpr milliseconds kInterruptGrace{10000};
 // For output on its way when the command was ended from here; after its own end we wait as long as it takes.
 constexpr milliseconds kSlowReaderGrace{2000};
+// A guest tells 32 paths of a kind apart. What it says is not ours to believe, but ours to bound.
+constexpr size_t kMostDenied = 64;
+constexpr uint64_t kMostTimes = 1ull << 53;  // what a JSON number holds exactly
 
 }  // namespace
 
@@ -147,6 +150,19 @@ struct Session::State {
       end.cause = EndCause::kExited;
       hand_over();
     }
+  }
+
+  void on(channel::Denied& denied) {
+    if (phase != Phase::kRunning && phase != Phase::kHandingOver) return out_of_turn("denied");
+    auto known = std::find_if(end.denied.begin(), end.denied.end(), [&](const channel::Denied& d) {
+      return d.kind == denied.kind && d.path == denied.path;
+    });
+    if (known == end.denied.end()) {
+      if (end.denied.size() >= kMostDenied)
+        return failed(Error{"guest.protocol", "the guest told of too many refusals", {}, 0});
+      known = end.denied.insert(known, channel::Denied{denied.kind, denied.path, 0});
+    }
+    known->count += std::min(denied.count, kMostTimes - known->count);
   }
 
   void on(channel::Exported& exported) {

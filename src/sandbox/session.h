@@ -41,6 +41,7 @@ struct SessionEnd {
   std::optional<Error> error;                 // kFailed, or why nothing could be handed over
   std::optional<channel::Exited> exited;      // when the command's end was seen
   std::optional<channel::Exported> exported;  // when everything was handed over
+  std::vector<channel::Denied> denied;        // a path once, with its sum; bounded
   bool result_too_large = false;
   bool ran = false;          // the command was started
   bool errors_open = false;  // its last line on stderr has no end
