@@ -42,7 +42,7 @@ Result<std::unique_ptr<ExecGuard>> ExecGuard::make(Events& events, uid_t account
   std::unique_ptr<ExecGuard> guard(new ExecGuard(events, account));
   guard->group_.reset(::fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE |
                                           FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
-                                      O_RDONLY | O_CLOEXEC | O_LARGEFILE));
+                                      O_RDONLY | O_CLOEXEC));
   if (!guard->group_.valid()) return fail_errno("guest.exec_guard", "the kernel has no fanotify");
   TRY(guard->mark_mounts());
   // Without stacks every loader would look like a program, and nothing could start: say why.
