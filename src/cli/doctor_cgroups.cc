@@ -77,12 +77,15 @@ Check check_cgroups(const std::string& root) {
   std::string v1;
   for (const std::string name : {"cpu", "memory", "pids", "blkio"})
     if (exists(join_path(mount, name))) v1 += (v1.empty() ? "" : " ") + name;
-  if (!v1.empty())
-    check.found = "v1 only, controllers: " + v1;
-  else if (exists(mount + "/cgroup.controllers"))
+  if (!v1.empty()) {
+    const bool ours = ::access(join_path(mount, "memory").c_str(), W_OK) == 0;
+    check.found = "v1, " + std::string(ours ? "ours to use" : "for root only") + ", controllers: " + v1;
+    if (ours) return Check{"cgroups", "control groups", Health::kOk, check.found, "", ""};
+  } else if (exists(mount + "/cgroup.controllers")) {
     check.found = "v2 without any controller";
-  else
+  } else {
     check.found = "none";
+  }
   return check;
 }
 
