@@ -33,7 +33,9 @@ class Narrator {
   }
   void ended(const sandbox::RunEnd& end) {
     context_.terminal.end_progress();
-    if (end.errors_open) context_.terminal.err("\n");
+    const bool speaks = context_.json || end.error || !end.faults.empty() || !end.notes.empty() ||
+                        !end.record.branches.empty() || !end.record.outputs_directory.empty();
+    if (end.errors_open && speaks) context_.terminal.err("\n");
     context_.json ? ended_for_programs(end) : ended_for_people(end);
   }
 
@@ -136,29 +138,30 @@ CommandSpec run_command() {
                       {.name = "COMMAND",
                        .help = "instead of the manifest's command",
                        .kind = PositionalKind::kAfterDashes}},
-      .options = {{.name = "--name",
-                   .metavar = "NAME",
-                   .help = "name of the run and of its branch, agent/NAME",
-                   .kind = OptionKind::kValue},
-                  {.name = "--bind",
-                   .metavar = "NAME=PATH",
-                   .help = "what the manifest's {bind: NAME} stands for on this machine",
-                   .kind = OptionKind::kRepeatable,
-                   .completes = Completes::kFiles},
-                  {.name = "--out",
-                   .metavar = "DIR",
-                   .help = "where outputs go instead of firestop-out/NAME; must not exist",
-                   .kind = OptionKind::kValue,
-                   .completes = Completes::kDirectories},
-                  {.name = "--allowed-signers",
-                   .metavar = "FILE",
-                   .help = "refuse a manifest that is not signed by one of these, as `firestop verify` does",
-                   .kind = OptionKind::kValue,
-                   .completes = Completes::kFiles},
-                  {.name = "--tty", .help = "give the command a terminal"},
-                  {.name = "--keep", .help = "keep the run's disks for a look afterwards"},
-                  {.name = "--json",
-                   .help = "say what Firestop says on stderr as JSON, one object a line; the last is the record"}},
+      .options =
+          {{.name = "--name",
+            .metavar = "NAME",
+            .help = "name of the run and of its branch, agent/NAME",
+            .kind = OptionKind::kValue},
+           {.name = "--bind",
+            .metavar = "NAME=PATH",
+            .help = "what the manifest's {bind: NAME} stands for on this machine",
+            .kind = OptionKind::kRepeatable,
+            .completes = Completes::kFiles},
+           {.name = "--out",
+            .metavar = "DIR",
+            .help = "where outputs go instead of firestop-out/NAME; must not exist",
+            .kind = OptionKind::kValue,
+            .completes = Completes::kDirectories},
+           {.name = "--allowed-signers",
+            .metavar = "FILE",
+            .help = "refuse a manifest that is not signed by one of these, as `firestop verify` does",
+            .kind = OptionKind::kValue,
+            .completes = Completes::kFiles},
+           {.name = "--tty", .help = "give the command a terminal"},
+           {.name = "--keep", .help = "keep the run's disks for a look afterwards"},
+           {.name = "--json",
+            .help = "say what Firestop says on stderr as JSON, one object a line; the last is the record"}},
       .examples = {{"firestop run", "run the manifest's command"},
                    {"firestop run -- make test", "run the tests in the sandbox"},
                    {"firestop run --tty -- bash", "look around in one"},
