@@ -57,7 +57,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   const int kept_report = ::fcntl(report, F_DUPFD_CLOEXEC, floor);
   if (kept_report < 0) die();
   report = kept_report;
-  if (gate >= 0 && (gate = ::fcntl(gate, F_DUPFD_CLOEXEC, floor)) < 0) die();
+  if (gate >= 0) {
+    gate = ::fcntl(gate, F_DUPFD_CLOEXEC, floor);
+    if (gate < 0) die();
+  }
   for (auto& [from, to] : moves) {
     from = ::fcntl(from, F_DUPFD_CLOEXEC, floor);
     if (from < 0) die();

@@ -9,7 +9,7 @@ namespace firestop::cli {
 namespace {
 
 Result<int> completion(const ParsedArgs& args, Context& context) {
-  const std::string shell = args.required("SHELL");
+  const std::string& shell = args.required("SHELL");
   context.terminal.out(shell == "bash"  ? bash_completion(context.commands)
                        : shell == "zsh" ? zsh_completion(context.commands)
                                         : fish_completion(context.commands));

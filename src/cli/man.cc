@@ -7,7 +7,7 @@ namespace firestop::cli {
 namespace {
 
 Result<int> man(const ParsedArgs& args, Context& context) {
-  const std::string directory = args.required("DIR");
+  const std::string& directory = args.required("DIR");
   TRY(make_directories(directory, 0755));
   TRY(write_file_atomic(join_path(directory, "firestop.1"), man_overview(context.commands), 0644));
   for (const auto& command : context.commands)

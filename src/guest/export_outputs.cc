@@ -63,7 +63,7 @@ struct Pass {
 
   Result<void> directory(int fd, const std::string& below, const struct stat& status, int depth);
   Result<void> entry(int parent, const char* name, const std::string& below, int depth);
-  Result<void> file(int fd, TarMember member);
+  Result<void> file(int fd, const TarMember& member);
   Result<void> emit(const TarMember& member);
   void note(const std::string& below, const char* why) {
     if (tar == nullptr && notes.size() < kMaxNotes) notes.push_back(output.path + "/" + below + ": " + why);
@@ -87,7 +87,7 @@ Result<void> Pass::emit(const TarMember& made) {
   return tar->begin(made);
 }
 
-Result<void> Pass::file(int fd, TarMember made) {
+Result<void> Pass::file(int fd, const TarMember& made) {
   TRY(emit(made));
   if (!fault.empty() || tar == nullptr) return {};
   char buffer[32768];
@@ -143,7 +143,7 @@ Result<void> Pass::entry(int parent, const char* name, const std::string& below,
   if (S_ISDIR(status.st_mode)) return directory(fd.get(), below, status, depth + 1);
   TarMember made = member(TarMember::Type::kFile, below, status);
   made.size = static_cast<uint64_t>(status.st_size);
-  return file(fd.get(), std::move(made));
+  return file(fd.get(), made);
 }
 
 Result<void> Pass::directory(int fd, const std::string& below, const struct stat& status, int depth) {

@@ -88,7 +88,7 @@ void Inflow::read_some() {
   const size_t room = std::min(sizeof buffer, mux_.credit(stream_));
   if (room == 0) {
     // send() of nothing marks the stream as dry, so that credit wakes it.
-    mux_.send(stream_, {buffer, 0});
+    mux_.send(stream_, {});
     watch_->set_events(0);
     return;
   }

@@ -137,6 +137,8 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
     case EndCause::kExited:
       break;
   }
+  if (!end.exited)
+    return own(ExitStatus::kHelper, "guest.failed", "the session ended without the command's status");
   const auto& exited = *end.exited;
   if (!exited.cannot_start.empty())
     return own(ExitStatus::kCannotStart, "command.cannot_start", exited.cannot_start,

@@ -296,8 +296,8 @@ Result<std::string> VmBuilder::wait_ready(Vm& vm, std::chrono::milliseconds limi
         decoder.feed({buffer, static_cast<size_t>(n)});
         const auto frame = decoder.next();
         if (!frame) return no_boot(vm, "the guest's first bytes are no frame");
-        if (*frame) {
-          TRY(check_first_frame(vm, **frame));
+        if (const auto& whole = *frame) {
+          TRY(check_first_frame(vm, *whole));
           return bytes;
         }
       } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {

@@ -118,9 +118,10 @@ Result<Launched> from_template(const Machine& machine, uint64_t tsc_khz, const N
   auto made = usable();
   if (!made && made.error().code == "vmm.template") mark_unusable(key, made.error().message);
   if (!made) return tl::unexpected(made.error());
-  if (!*made) return fail("vmm.template", "the snapshot template vanished");
-  VmBuilder::add_step((*made)->vm, "template", begin);
-  return std::move(**made);
+  auto& clone = *made;
+  if (!clone) return fail("vmm.template", "the snapshot template vanished");
+  VmBuilder::add_step(clone->vm, "template", begin);
+  return std::move(*clone);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -57,8 +58,10 @@ Result<uint64_t> calibrate_tsc_khz() {
   const Moment end = read_clocks();
   const double khz =
       static_cast<double>(end.ticks - start.ticks) * 1e6 / static_cast<double>(end.ns - start.ns);
-  if (khz >= 1 && khz < 1e9 && plausible(static_cast<uint64_t>(khz + 0.5)))
-    return static_cast<uint64_t>(khz + 0.5);
+  if (khz >= 1 && khz < 1e9) {
+    const auto rounded = static_cast<uint64_t>(std::llround(khz));
+    if (plausible(rounded)) return rounded;
+  }
   return fail("vmm.tsc",
               "the processor's time stamp counter does not run evenly (" + std::to_string(khz) + " kHz)");
 #else

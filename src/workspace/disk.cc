@@ -23,6 +23,10 @@ constexpr uint64_t kMaxDisk = 1ull << 40;
 constexpr uint64_t kBytesPerInode = 16384;
 constexpr uint64_t kMinInodes = 16384, kMaxInodes = 8ull << 20;
 
+constexpr char kFeatures[] =
+    "none,filetype,extent,flex_bg,sparse_super2,large_file,huge_file,dir_index,dir_nlink,"
+    "ext_attr,extra_isize,uninit_bg";
+
 Result<void> make_template(const std::string& path, uint64_t bytes) {
   {
     TRY_ASSIGN(const UniqueFd file, open_file(path, O_RDWR | O_CREAT | O_EXCL));
@@ -30,28 +34,26 @@ Result<void> make_template(const std::string& path, uint64_t bytes) {
       return fail_errno("disk.make", "cannot size " + path);
   }
   Command command;
-  command.argv = {
-      "mke2fs",
-      "-q",
-      "-F",
-      "-t",
-      "ext4",
-      "-b",
-      "4096",
-      "-I",
-      "256",
-      "-m",
-      "0",
-      "-N",
-      std::to_string(std::clamp(bytes / kBytesPerInode, kMinInodes, kMaxInodes)),
-      "-O",
-      "none,filetype,extent,flex_bg,sparse_super2,large_file,huge_file,dir_index,dir_nlink,ext_attr,"
-      "extra_isize,uninit_bg",
-      "-E",
-      "lazy_itable_init=1,num_backup_sb=0,root_owner=0:0",
-      "-G",
-      "256",
-      path};
+  command.argv = {"mke2fs",
+                  "-q",
+                  "-F",
+                  "-t",
+                  "ext4",
+                  "-b",
+                  "4096",
+                  "-I",
+                  "256",
+                  "-m",
+                  "0",
+                  "-N",
+                  std::to_string(std::clamp(bytes / kBytesPerInode, kMinInodes, kMaxInodes)),
+                  "-O",
+                  kFeatures,
+                  "-E",
+                  "lazy_itable_init=1,num_backup_sb=0,root_owner=0:0",
+                  "-G",
+                  "256",
+                  path};
   command.env =
       std::vector<std::string>{"LC_ALL=C", "MKE2FS_CONFIG=/dev/null", "PATH=/usr/sbin:/sbin:/usr/bin:/bin"};
   auto made = run_checked(command);

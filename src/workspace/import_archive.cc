@@ -87,7 +87,7 @@ bool set_limits(const ImportLimits& limits) {
 
 // Files below the root, memory, the pipe; everything else fails with EPERM, and so does the import.
 bool filter_system_calls() {
-  const scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_ERRNO(EPERM));
+  scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_ERRNO(EPERM));
   if (!filter) return false;
   bool ok = true;
   for (const int call : {SCMP_SYS(read),
