@@ -33,10 +33,11 @@ lint: ## layout, static analysis, include directions, scripts, links
 	@tools/setup build test lint
 	@tools/lint
 
-bench: ## time to first byte of output, against plain QEMU
+bench: ## first byte of output against plain QEMU; working copies against git clone
 	@tools/setup build run test
 	@$(MAKE) --no-print-directory product
 	@bench/start
+	@bench/workspace
 
 install: build ## into PREFIX (/usr/local), honours DESTDIR
 	@cmake --install $(BUILD) --prefix $(PREFIX)
