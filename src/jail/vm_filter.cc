@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 
@@ -119,7 +120,7 @@ Result<std::string> vm_filter() {
   TRY(add(context, SCMP_ACT_ALLOW, "clone",
           {SCMP_A0_64(SCMP_CMP_MASKED_EQ, kNamespaces | CLONE_VM | CLONE_THREAD, CLONE_VM | CLONE_THREAD)}));
   // The kernel looks at the lower half of the number only, so the conditions do.
-  for (const uint64_t number : {TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX})
+  for (const uint64_t number : std::initializer_list<uint64_t>{TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX})
     TRY(add(context, SCMP_ACT_ALLOW, "ioctl", {SCMP_A1_64(SCMP_CMP_MASKED_EQ, 0xffffffff, number)}));
   TRY(add(context, SCMP_ACT_ALLOW, "ioctl", {SCMP_A1_64(SCMP_CMP_MASKED_EQ, 0xff00, 0xae00)}));  // KVM
   // A tap's are 'T' as terminals' are, with the size of what they carry.
