@@ -24,8 +24,9 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // `callback` gets the events that are ready; errors show as readable or hangup; events 0 pauses. One watch a descriptor;
-  // it becomes non-blocking (libuv does that), so never hand in an inherited stdin, stdout or stderr.
+  // `callback` gets the events that are ready; errors show as readable or hangup; events 0 pauses. One watch
+  // a descriptor; it becomes non-blocking (libuv does that), so never hand in an inherited stdin, stdout or
+  // stderr.
   Handle watch(int fd, int events, std::function<void(int)> callback);
   // Once after `delay`, or every `delay`.
   Handle once(std::chrono::milliseconds delay, std::function<void()> callback);

@@ -67,7 +67,7 @@ class ParsedArgs {
   bool has(std::string_view name) const;                          // a flag, option or positional was given
   std::optional<std::string> value(std::string_view name) const;  // the last one
   std::string value_or(std::string_view name, std::string_view fallback) const;
-  const std::string& required(std::string_view name) const;  // of a required positional
+  const std::string& required(std::string_view name) const;             // of a required positional
   const std::vector<std::string>& values(std::string_view name) const;  // in order
 
  private:

@@ -12,8 +12,8 @@
 
 namespace firestop::cli {
 
-// 240 for "usage.*", "manifest.*", "init.*" and names of runs or images that are wrong; 241 for "signature.*";
-// 242 for anything else, since commands other than `run` do nothing half.
+// 240 for "usage.*", "manifest.*", "init.*" and names of runs or images that are wrong; 241 for
+// "signature.*"; 242 for anything else, since commands other than `run` do nothing half.
 ExitStatus status_of(const Error& error);
 
 codec::Json error_json(const Error& error, ExitStatus status);
