@@ -1,6 +1,6 @@
-// The outputs' archive is unpacked by a child that has nothing else: no network and no view of the host where
-// the kernel allows (namespaces, chroot), a short list of system calls, little memory, bounded time and file
-// sizes.
+// The outputs' archive is unpacked by a child that has nothing else: no network and no view of the host
+// (namespaces, chroot; without them nothing is unpacked), a short list of system calls, little memory,
+// bounded time and file sizes.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -55,20 +55,21 @@ bool write_small(const char* path, const char* text) {
   return ok;
 }
 
-// The destination becomes the root and there is no network. Needs user namespaces, or root; without them the
-// system call filter and openat2 stand alone. Files stay ours: our id is mapped to itself.
-void leave_the_host(int destination) {
-  char uid_map[64], gid_map[64];
-  ::snprintf(uid_map, sizeof uid_map, "%u %u 1", ::geteuid(), ::geteuid());
-  ::snprintf(gid_map, sizeof gid_map, "%u %u 1", ::getegid(), ::getegid());
+// The destination becomes the root and there is no network. Needs user namespaces, or root, as the machine's
+// own jail does. Files stay ours: our id is mapped to itself.
+bool leave_the_host(int destination) {
   if (::geteuid() == 0) {
-    (void)::unshare(CLONE_NEWNET | CLONE_NEWIPC);
-  } else if (::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) == 0) {
-    write_small("/proc/self/setgroups", "deny");
-    write_small("/proc/self/uid_map", uid_map);
-    write_small("/proc/self/gid_map", gid_map);
+    if (::unshare(CLONE_NEWNET | CLONE_NEWIPC) != 0) return false;
+  } else {
+    char uid_map[64], gid_map[64];
+    ::snprintf(uid_map, sizeof uid_map, "%u %u 1", ::geteuid(), ::geteuid());
+    ::snprintf(gid_map, sizeof gid_map, "%u %u 1", ::getegid(), ::getegid());
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) != 0) return false;
+    if (!write_small("/proc/self/setgroups", "deny") || !write_small("/proc/self/uid_map", uid_map) ||
+        !write_small("/proc/self/gid_map", gid_map))
+      return false;
   }
-  (void)!(::fchdir(destination) == 0 && ::chroot(".") == 0);
+  return ::fchdir(destination) == 0 && ::chroot(".") == 0;
 }
 
 bool set_limits(const ImportLimits& limits) {
@@ -153,9 +154,8 @@ bool filter_system_calls() {
   // The locale's files lie on the host.
   if (const locale_t loaded = ::newlocale(LC_ALL_MASK, "C.UTF-8", static_cast<locale_t>(nullptr)))
     ::freelocale(loaded);
-  leave_the_host(4);
   Result<ImportedFiles> result = fail("import.jail", "cannot set up the jail that unpacks the outputs");
-  if (set_limits(limits) && filter_system_calls()) result = unpack_archive(3, 4, limits);
+  if (leave_the_host(4) && set_limits(limits) && filter_system_calls()) result = unpack_archive(3, 4, limits);
   if (result) {
     verdict.ok = 1;
     verdict.files = result->files;
