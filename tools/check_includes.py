@@ -18,8 +18,11 @@ ALLOWED = {
     "image": ("base", "codec", "erofs"),
     "vmm": ("base", "codec", "jail"),
     "workspace": ("base", "codec", "erofs", "manifest", "jail"),
-    "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace"),
-    "cli": ("base", "codec", "manifest", "image", "vmm", "workspace", "sandbox"),
+    "http": ("base", "codec"),
+    "credentials": ("base", "codec", "http", "manifest"),
+    "egress": ("base", "codec", "jail", "manifest", "http", "credentials"),
+    "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress"),
+    "cli": ("base", "codec", "manifest", "image", "vmm", "workspace", "credentials", "egress", "sandbox"),
 }
 
 

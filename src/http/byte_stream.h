@@ -1,0 +1,28 @@
+// A non-blocking two-way stream of bytes: a socket, or TLS over one. Callbacks come on the loop's thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+namespace firestop::http {
+
+class ByteStream {
+ public:
+  enum class State { kOk, kWouldBlock, kEnd, kFailed };  // kEnd: the other side closed its half in order
+  struct Io {
+    State state = State::kOk;
+    size_t bytes = 0;
+  };
+
+  virtual ~ByteStream() = default;
+  virtual Io read(char* buffer, size_t size) = 0;
+  virtual Io write(std::string_view bytes) = 0;
+  virtual void shutdown_write() = 0;
+  // Which of the two are called; a stream with neither waits. Level-triggered: called again while it is so.
+  virtual void want(std::function<void()> readable, std::function<void()> writable) = 0;
+  virtual void pause_reading(bool paused) = 0;
+  virtual void wait_writable(bool wait) = 0;
+};
+
+}  // namespace firestop::http

@@ -1,0 +1,24 @@
+// What looks at, holds back or changes a body while it goes by.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/denial.h"
+
+namespace firestop::http {
+
+// Bytes of a body on their way. Everything fed comes out again, changed or not, in order, after finish() at
+// the latest; what is held back is bounded by the filter. After a denial nothing more is fed.
+class Filter {
+ public:
+  virtual ~Filter() = default;
+  virtual std::optional<Denial> feed(std::string_view bytes, std::string& out) = 0;
+  virtual std::optional<Denial> finish(std::string& out) = 0;
+  // The head must not leave before this filter gives its first byte, or finishes: a decision needs the body's
+  // start.
+  virtual bool decides() const { return false; }
+};
+
+}  // namespace firestop::http

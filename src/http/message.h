@@ -1,0 +1,53 @@
+// HTTP heads as values, the same for HTTP/1.1 and HTTP/2 (RFC 9110). A codec that makes one has checked it:
+// names are tokens, values hold no CR, LF or NUL, framing headers have become `body`, and there is one host.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace firestop::http {
+
+struct Header {
+  std::string name;  // as it came; compared without case
+  std::string value;
+};
+using Headers = std::vector<Header>;  // in order; several of one name stay several
+
+bool same_name(std::string_view a, std::string_view b);  // ASCII, without case
+const Header* find_header(const Headers& headers, std::string_view name);
+void remove_headers(Headers& headers, std::string_view name);
+
+// What follows a head. Content-Length and Transfer-Encoding are never among the headers.
+struct Body {
+  enum class Kind { kNone, kLength, kUnknown };  // unknown: chunked, HTTP/2 without length, or until close
+  Kind kind = Kind::kNone;
+  uint64_t length = 0;
+};
+
+struct Authority {
+  std::string host;  // lower case, without trailing dot; an IPv6 address without brackets
+  uint16_t port = 0;
+  bool operator==(const Authority&) const = default;
+};
+
+struct RequestHead {
+  std::string method;
+  std::string scheme;   // "https", "http"
+  Authority authority;  // Host or :authority, never among the headers
+  std::string target;   // "/path?query" as it came, or "*"
+  Headers headers;      // without connection-specific ones (RFC 9110 section 7.6.1), but see upgrade
+  std::string upgrade;  // "websocket" when a proper upgrade is asked for (RFC 6455, RFC 8441), else ""
+  bool expects_continue = false;
+  Body body;
+};
+
+struct ResponseHead {
+  int status = 0;  // 100 to 599
+  Headers headers;
+  Body body;
+};
+
+}  // namespace firestop::http
