@@ -33,6 +33,13 @@ struct Authority {
   bool operator==(const Authority&) const = default;
 };
 
+// "host", "host:port", "[v6]:port" (RFC 3986 section 3.2) in the form above: no user information, no empty
+// host, no escapes, at most 255 bytes of host. Nothing when it is not one. Whether the name is a sensible one
+// is the policy's.
+std::optional<Authority> parse_authority(std::string_view text, uint16_t default_port);
+std::string to_string(const Authority& authority,
+                      uint16_t default_port);  // without the port that is the default
+
 struct RequestHead {
   std::string method;
   std::string scheme;   // "https", "http"
