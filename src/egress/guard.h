@@ -26,7 +26,8 @@ struct Route {
   bool private_addresses = false;  // the rule says `private: true`, or the operator mapped it
   std::string connect_to;          // "ADDRESS:PORT" that the operator gave instead of resolving; else ""
   std::string rule;                // "egress[2]"
-  std::string credential;          // name, for the record
+  std::string credential;          // name, for the record; only when it was put in
+  std::shared_ptr<const std::string> ca;  // PEM: trusted for this origin besides the host's store; or null
 };
 
 // One request and its answer.
@@ -38,16 +39,17 @@ class Exchange {
   virtual void admit(http::RequestHead& head, std::function<void(std::optional<Denial>)> done) = 0;
   virtual const Route& route() const = 0;  // after admit
   virtual Filter* request_body() = 0;      // null: bytes pass as they are; owned by the exchange
+  virtual std::optional<Denial> request_trailers(http::Headers& trailers) = 0;  // after the body's finish()
   // The answer's head, which may be changed; also called for 1xx and 101. A denial replaces the answer.
   virtual std::optional<Denial> answer(http::ResponseHead& head) = 0;
   virtual Filter* response_body() = 0;
+  virtual std::optional<Denial> answer_trailers(http::Headers& trailers) = 0;
   // After 101 both directions go through these two (null: as they are).
   virtual Filter* websocket_out() = 0;
   virtual Filter* websocket_in() = 0;
 };
 
-// How a connection may be used, decided before any byte of it is answered. `host` is empty for a bare
-// address.
+// How a connection may be used, decided before any byte of it is answered.
 struct ConnectionPlan {
   enum class Use {
     kHttp,         // intercept TLS, read HTTP; or plain HTTP where a rule allows it
@@ -73,6 +75,7 @@ class Guard {
   // Canonical name: whether any rule could let it be reached. Nothing is asked upstream otherwise. A name
   // that carries a placeholder is an alarm.
   virtual std::optional<Denial> name(std::string_view host) = 0;
+  // `to.host`: a canonical name, or an address as text ("192.0.2.1", "2001:db8::1") where none was asked for.
   virtual ConnectionPlan connection(const Authority& to) = 0;
   virtual std::unique_ptr<Exchange> exchange(const Origin& origin) = 0;
 };

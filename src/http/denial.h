@@ -23,6 +23,7 @@ struct Denial {
   std::string message;     // what happened
   std::string what_to_do;  // what would change it
   bool alarm = false;      // a credential's placeholder was about to leave
+  std::string credential;  // with alarm: whose; the manifest's on_alarm of it says what happens next
   std::optional<Answer> answer;
 };
 
