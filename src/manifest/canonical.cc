@@ -109,11 +109,13 @@ Json limits_json(const Limits& limits) {
 }
 
 Json git_json(const EgressRule::Git& git) {
-  const auto& [repository, fetch, push] = git;
+  const auto& [repository, fetch, push, deletes, options] = git;
   Sparse out;
   out.put("repository", repository);
   out.flag("fetch", fetch);
   out.put("push", push);
+  out.flag("delete", deletes);
+  out.put("push_options", options);
   return out.take();
 }
 

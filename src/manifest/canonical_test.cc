@@ -240,6 +240,8 @@ std::vector<Change> changes() {
       {"git of nothing", [](M& m) { m.egress[0].git.emplace(); }},
       {"git repository", [](M& m) { m.egress[1].git->repository = "acme/other"; }},
       {"fetch", [](M& m) { m.egress[1].git->fetch = false; }},
+      {"delete", [](M& m) { m.egress[1].git->deletes = true; }},
+      {"push options", [](M& m) { m.egress[1].git->options = {"ci.skip"}; }},
       {"push", [](M& m) { m.egress[1].git->push[0] = "refs/heads/**"; }},
       {"credential gone", [](M& m) { m.credentials.pop_back(); }},
       {"credential name", [](M& m) { m.credentials[0].name = "x"; }},

@@ -37,10 +37,23 @@ bool all_covered(const std::vector<std::string>& wide, const std::vector<std::st
   return std::all_of(narrow.begin(), narrow.end(), [&](const auto& one) { return any_covers(wide, one); });
 }
 
+}  // namespace
+
+bool option_covered(const std::vector<std::string>& wide, std::string_view narrow) {
+  return std::any_of(wide.begin(), wide.end(), [&](std::string_view one) {
+    return one == narrow || (one.ends_with('*') && narrow.starts_with(one.substr(0, one.size() - 1)));
+  });
+}
+
+namespace {
+
 bool git_covers(const EgressRule::Git& wide, const EgressRule::Git& narrow) {
   return wide.repository == narrow.repository && (wide.fetch || !narrow.fetch) &&
          std::all_of(narrow.push.begin(), narrow.push.end(),
-                     [&](const auto& ref) { return !wide.push.empty() && any_covers(wide.push, ref); });
+                     [&](const auto& ref) { return !wide.push.empty() && any_covers(wide.push, ref); }) &&
+         (wide.deletes || !narrow.deletes) &&
+         std::all_of(narrow.options.begin(), narrow.options.end(),
+                     [&](const auto& option) { return option_covered(wide.options, option); });
 }
 
 }  // namespace

@@ -21,6 +21,9 @@ bool folder_covers(std::string_view wide, std::string_view narrow);
 // Lists of methods or paths, where an empty one stands for every one.
 bool any_covers(const std::vector<std::string>& wide, std::string_view narrow);
 
+// Of push options: a text, or its beginning and "*". An empty list allows none.
+bool option_covered(const std::vector<std::string>& wide, std::string_view narrow);
+
 // Whether two rules speak of the same or of nested destinations in the same manner.
 bool same_kind(const EgressRule& a, const EgressRule& b);
 bool destination_covers(const EgressRule& wide, const EgressRule& narrow);

@@ -308,7 +308,9 @@ class Differ {
       std::sort(rule.ports.begin(), rule.ports.end());
       std::sort(rule.methods.begin(), rule.methods.end());
       std::sort(rule.paths.begin(), rule.paths.end());
-      if (rule.git) std::sort(rule.git->push.begin(), rule.git->push.end());
+      if (!rule.git) continue;
+      std::sort(rule.git->push.begin(), rule.git->push.end());
+      std::sort(rule.git->options.begin(), rule.git->options.end());
     }
     std::sort(manifest.egress.begin(), manifest.egress.end(), [](const auto& a, const auto& b) {
       return destination_words(a) + request_words(a) + a.credential <

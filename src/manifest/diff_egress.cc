@@ -132,7 +132,11 @@ class EgressDiffer {
     if (old.git && rule.git) {
       compare_flag(rule, "git.fetch", old.git->fetch, rule.git->fetch,
                    "may fetch from " + rule.git->repository, "may no longer fetch");
-      compare_refs(*old.git, *rule.git, rule);
+      compare_grants(rule, "git.push", old.git->push, rule.git->push, "pushed", any_covers);
+      compare_flag(rule, "git.delete", old.git->deletes, rule.git->deletes, "may delete what it may push",
+                   "may no longer delete");
+      compare_grants(rule, "git.push_options", old.git->options, rule.git->options, "given as push options",
+                     option_covered);
     }
     compare_credential(old, rule);
   }
@@ -175,22 +179,22 @@ class EgressDiffer {
   }
 
   // An empty list is none here.
-  void compare_refs(const EgressRule::Git& old, const EgressRule::Git& git, const EgressRule& rule) {
-    const auto& now = git.push;
-    const auto all = [](const auto& refs) {
-      return refs.empty() ? std::string("none") : join_words(refs, " ");
+  template <typename Covered>
+  void compare_grants(const EgressRule& rule, const char* member, const std::vector<std::string>& old,
+                      const std::vector<std::string>& now, const std::string& what, Covered covered) {
+    const auto all = [](const auto& words) {
+      return words.empty() ? std::string("none") : join_words(words, " ");
     };
-    std::vector<std::string> more, less;
-    for (const auto& ref : now)
-      if (old.push.empty() || !any_covers(old.push, ref)) more.push_back(ref);
-    for (const auto& ref : old.push)
-      if (now.empty() || !any_covers(now, ref)) less.push_back(ref);
+    const auto beyond = [&](std::vector<std::string> words, const std::vector<std::string>& others) {
+      std::erase_if(words, [&](const auto& word) { return !others.empty() && covered(others, word); });
+      return words;
+    };
+    const auto more = beyond(now, old), less = beyond(old, now);
     if (!more.empty())
-      add(Effect::kOpens, rule, "git.push", all(old.push), all(now),
-          join_words(more, " ") + " may be pushed");
+      add(Effect::kOpens, rule, member, all(old), all(now), join_words(more, " ") + " may be " + what);
     if (!less.empty())
-      add(Effect::kCloses, rule, "git.push", all(old.push), all(now),
-          join_words(less, " ") + " may no longer be pushed");
+      add(Effect::kCloses, rule, member, all(old), all(now),
+          join_words(less, " ") + " may no longer be " + what);
   }
 
   void compare_flag(const EgressRule& rule, const char* member, bool old, bool now, const std::string& opens,

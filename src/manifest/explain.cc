@@ -161,6 +161,8 @@ std::string describe_rule(const EgressRule& rule) {
     if (rule.git->fetch) out += " fetch";
     if (!rule.git->push.empty())
       out += std::string(rule.git->fetch ? "," : "") + " push " + join(rule.git->push, " ");
+    if (rule.git->deletes) out += ", delete";
+    if (!rule.git->options.empty()) out += ", push options " + join(rule.git->options, " ");
   } else if (rule.protocol == "http") {
     out += rule.methods.empty() ? ", every method" : ", " + join(rule.methods, " ");
     out += rule.paths.empty() ? ", every path" : " " + join(rule.paths, " ");

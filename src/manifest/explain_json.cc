@@ -74,8 +74,11 @@ Json rule_json(const EgressRule& rule) {
   out["methods"] = rule.methods.empty() ? Json() : strings(rule.methods);
   out["paths"] = rule.paths.empty() ? Json() : strings(rule.paths);
   if (rule.git)
-    out["git"] = JsonObject{
-        {"repository", rule.git->repository}, {"fetch", rule.git->fetch}, {"push", strings(rule.git->push)}};
+    out["git"] = JsonObject{{"repository", rule.git->repository},
+                            {"fetch", rule.git->fetch},
+                            {"push", strings(rule.git->push)},
+                            {"delete", rule.git->deletes},
+                            {"push_options", strings(rule.git->options)}};
   return out;
 }
 

@@ -34,7 +34,7 @@ inline constexpr std::string_view kNetworkKeys[] = {"bytes", "rate", "connection
 inline constexpr std::string_view kEgressKeys[] = {"host",      "cidr",       "port",     "ports",
                                                    "methods",   "paths",      "protocol", "private",
                                                    "websocket", "credential", "git"};
-inline constexpr std::string_view kGitKeys[] = {"repository", "fetch", "push"};
+inline constexpr std::string_view kGitKeys[] = {"repository", "fetch", "push", "delete", "push_options"};
 inline constexpr std::string_view kCredentialKeys[] = {"env",   "inject", "user",  "header",
                                                        "query", "prefix", "length"};
 

@@ -166,9 +166,30 @@ class RuleLoader {
         git.push.push_back(*pattern);
       }
     }
+    load_push_details(fields, git);
     if (!git.fetch && git.push.empty())
       reader_.fault(place, "allows neither fetch nor push", "expected fetch: true, push: [...] or both");
     rule_.git = std::move(git);
+  }
+
+  void load_push_details(const Fields& fields, EgressRule::Git& git) {
+    if (const auto place = fields.get("delete")) git.deletes = reader_.boolean(*place).value_or(false);
+    if (const auto place = fields.get("push_options")) {
+      for (const auto& item :
+           reader_.items(*place, "a list of push options, such as [ci.skip]", kMostParts)) {
+        const auto option = reader_.text(item, "a push option");
+        if (!option) continue;
+        if (const auto why = why_not_push_option(*option); !why.empty())
+          reader_.fault(item, in_quotes(*option) + " " + why,
+                        "expected an option such as ci.skip, or its beginning such as merge_request.title=*");
+        git.options.push_back(*option);
+      }
+    }
+    if (!git.push.empty()) return;
+    for (const char* key : {"delete", "push_options"})
+      if (const auto place = fields.get(key))
+        reader_.fault(fields.key_position(key), place->field, "means nothing without push",
+                      "expected it beside push: [...]");
   }
 
   void load_credential() {

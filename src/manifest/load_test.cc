@@ -100,6 +100,8 @@ TEST(Load, ReadsEveryField) {
   EXPECT_EQ(manifest.egress[4].protocol, "tcp");
   ASSERT_TRUE(manifest.egress[7].git.has_value());
   EXPECT_THAT(manifest.egress[7].git->push, ElementsAre("refs/heads/agent/**", "refs/tags/*"));
+  EXPECT_TRUE(manifest.egress[7].git->deletes);
+  EXPECT_THAT(manifest.egress[7].git->options, ElementsAre("ci.skip", "merge_request.title=*"));
   ASSERT_EQ(manifest.credentials.size(), 5u);
   EXPECT_EQ(manifest.credentials[0].length, 64u);
   EXPECT_EQ(manifest.credentials[2].prefix, "Token ");

@@ -80,7 +80,9 @@ struct EgressRule {
   struct Git {
     std::string repository;
     bool fetch = false;
-    std::vector<std::string> push;
+    std::vector<std::string> push;     // patterns of refs
+    bool deletes = false;              // whether these may also be deleted
+    std::vector<std::string> options;  // push options: a text, or its beginning and "*"
   };
   std::optional<Git> git;
 };

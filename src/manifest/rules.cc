@@ -148,6 +148,16 @@ std::string why_not_ref_pattern(std::string_view pattern) {
   return why_not_ref(plain);
 }
 
+std::string why_not_push_option(std::string_view option) {
+  if (option.empty()) return "is empty";
+  if (option.size() > 255) return "is longer than 255 bytes";
+  for (const char c : option)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F)
+      return "contains a control character or one that is not ASCII";
+  if (option.find('*') < option.size() - 1) return "has '*' elsewhere than at its end";
+  return {};
+}
+
 std::string why_not_header(std::string_view name) {
   if (name.empty() || name.size() > 64 || !only(name, {kLower, kUpper, kDigits, "!#$%&'*+-.^_`|~"}))
     return "is no header name";

@@ -16,6 +16,7 @@ std::string why_not_image(std::string_view image);     // a recipe, or oci:NAME@
 std::string why_not_host(std::string_view host);
 std::string why_not_request_path(std::string_view path);    // of an egress rule: /v1/**
 std::string why_not_ref_pattern(std::string_view pattern);  // refs/heads/agent/**
+std::string why_not_push_option(std::string_view option);   // ci.skip, merge_request.title=*
 std::string why_not_header(std::string_view name);          // RFC 9110 token that origins do not reflect
 
 // Lower case, without the trailing dot: what host names are compared as.

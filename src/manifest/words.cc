@@ -66,6 +66,8 @@ std::string request_words(const EgressRule& rule) {
     if (rule.git->fetch) out += " fetch";
     if (!rule.git->push.empty())
       out += std::string(rule.git->fetch ? "," : "") + " push " + join_words(rule.git->push, " ");
+    if (rule.git->deletes) out += ", delete";
+    if (!rule.git->options.empty()) out += ", push options " + join_words(rule.git->options, " ");
   } else if (rule.protocol == "http") {
     out = rule.methods.empty() ? "every method" : join_words(rule.methods, " ");
     out += rule.paths.empty() ? ", every path" : " on " + join_words(rule.paths, " ");
