@@ -8,19 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/http_field.h"
+
 namespace firestop::http {
 
-struct Header {
-  std::string name;  // as it came; compared without case
-  std::string value;
-};
-using Headers = std::vector<Header>;  // in order; several of one name stay several
+using Header = codec::HttpField;    // the name as it came; compared without case
+using Headers = codec::HttpFields;  // in order; several of one name stay several
+using codec::same_name;             // ASCII, without case
 
-bool same_name(std::string_view a, std::string_view b);  // ASCII, without case
 const Header* find_header(const Headers& headers, std::string_view name);
 void remove_headers(Headers& headers, std::string_view name);
 
-// What follows a head. Content-Length and Transfer-Encoding are never among the headers.
+// What follows a head. Content-Length and Transfer-Encoding are never among the headers. In an answer to HEAD
+// and in a 304 it says what a GET would have brought, and no bytes follow.
 struct Body {
   enum class Kind { kNone, kLength, kUnknown };  // unknown: chunked, HTTP/2 without length, or until close
   Kind kind = Kind::kNone;
@@ -34,8 +34,8 @@ struct Authority {
 };
 
 // "host", "host:port", "[v6]:port" (RFC 3986 section 3.2) in the form above: no user information, no empty
-// host, no escapes, at most 255 bytes of host. Nothing when it is not one. Whether the name is a sensible one
-// is the policy's.
+// host, no escapes, at most codec::kMostHost bytes of host. Nothing when it is not one. Whether the name is a
+// sensible one is the policy's.
 std::optional<Authority> parse_authority(std::string_view text, uint16_t default_port);
 std::string to_string(const Authority& authority,
                       uint16_t default_port);  // without the port that is the default
@@ -45,7 +45,7 @@ struct RequestHead {
   std::string scheme;   // "https", "http"
   Authority authority;  // Host or :authority, never among the headers
   std::string target;   // "/path?query" as it came, or "*"
-  Headers headers;      // without connection-specific ones (RFC 9110 section 7.6.1), but see upgrade
+  Headers headers;      // without connection-specific ones (RFC 9110 section 7.6.1), but "te: trailers" stays
   std::string upgrade;  // "websocket" when a proper upgrade is asked for (RFC 6455, RFC 8441), else ""
   bool expects_continue = false;
   Body body;
