@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kMaxName = 256, kMaxSerial = 20, kMaxCommit = 64, kMaxPath = 4096;
 constexpr size_t kMaxMounts = 16, kMaxOutputs = 65, kMaxAccounts = 256, kMaxGroupsOfOne = 64;
 constexpr size_t kMaxCapabilities = 64, kMaxSteps = 256, kMaxNotes = 64;
-constexpr size_t kMaxStrings = 16384;    // arguments, environment: the frame is the real bound
+constexpr size_t kMaxStrings = 16384;  // arguments, environment: the frame is the real bound
+constexpr size_t kMaxAuthority = 16384, kMaxFiles = 64;
 constexpr size_t kMaxFilter = 4096 * 8;  // BPF_MAXINSNS of struct sock_filter
 constexpr double kMaxCpus = 4096;
 constexpr Range kAny32{0, UINT32_MAX}, kSize{}, kId{0, 4095}, kCells{0, UINT16_MAX};
@@ -64,6 +65,14 @@ void describe(C& c, Ref<C, Start> m) {
   c.integer("processes_max", m.processes_max, kAny32);
   c.integer("open_files_max", m.open_files_max, kAny32);
   c.real("cpus", m.cpus, kMaxCpus);
+  c.boolean("network", m.network);
+  c.bytes("authority", m.authority, kMaxAuthority);
+  c.token("authority_hash", m.authority_hash, kMaxSerial);
+  c.objects("files", m.files, kMaxFiles, [](C& e, Ref<C, StartFile> f) {
+    e.c_string("path", f.path, kMaxPath);
+    e.bytes("bytes", f.bytes, codec::kMaxPayload);
+    e.integer("mode", f.mode, {0, 0777});
+  });
   c.boolean("test_root", m.test_root);
 }
 

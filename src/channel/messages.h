@@ -65,6 +65,12 @@ struct OutputDirectory {
   uint64_t max_bytes = 0;
 };
 
+struct StartFile {
+  std::string path;  // absolute, in the container
+  std::string bytes;
+  uint32_t mode = 0600;
+};
+
 struct Start {
   std::string seed;            // kSeedBytes random bytes, raw
   int64_t time_ns = 0;         // wall clock, nanoseconds since 1970
@@ -83,7 +89,11 @@ struct Start {
   uint32_t processes_max = 0;
   uint32_t open_files_max = 0;
   double cpus = 0;
-  bool test_root = false;  // only for the project's own attack tests: see docs/threat-model.md
+  bool network = false;          // the machine has its one network device, for the container
+  std::string authority;         // certificate, PEM, to be trusted; "" means none
+  std::string authority_hash;    // of its subject, as OpenSSL names files by
+  std::vector<StartFile> files;  // of the account that the command runs as
+  bool test_root = false;        // only for the project's own attack tests: see docs/threat-model.md
 };
 
 struct Started {

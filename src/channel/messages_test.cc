@@ -36,6 +36,10 @@ Start full_start() {
   m.processes_max = 256;
   m.open_files_max = UINT32_MAX;
   m.cpus = 1.5;
+  m.network = true;
+  m.authority = "-----BEGIN CERTIFICATE-----\n";
+  m.authority_hash = "0123abcd";
+  m.files = {{"/home/analyst/.netrc", kRaw, 0600}, {"/" + kRawName, "", 0777}};
   m.test_root = true;
   return m;
 }

@@ -215,6 +215,8 @@ Result<void> drop_privileges(const ContainerSettings& settings) {
 }
 
 Result<void> enter_root_for_test(const ContainerSettings& settings) {
+  if (::setns(settings.network, CLONE_NEWNET) != 0)
+    return fail_errno("container.network", "cannot enter the network namespace");
   for (const char* path : {"/proc", "/sys", "/dev"})
     TRY(mount_at(path, settings.root + path, nullptr, MS_BIND | MS_REC));
   if (::chroot(settings.root.c_str()) != 0 || ::chdir("/") != 0)

@@ -14,8 +14,8 @@ Result<void> build_container(const ContainerSettings& settings);
 // system calls outside the filter.
 Result<void> drop_privileges(const ContainerSettings& settings);
 
-// Attack tests only (ContainerSettings::outside): the container's root with the machine's own /proc, /sys
-// and /dev in it, and no privilege dropped.
+// Attack tests only (ContainerSettings::outside): the container's root and network with the machine's own
+// /proc, /sys and /dev, and no privilege dropped.
 Result<void> enter_root_for_test(const ContainerSettings& settings);
 
 }  // namespace firestop::guest

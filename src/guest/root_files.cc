@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "codec/json.h"
 #include "guest/accounts.h"
 #include "guest/boot.h"
 #include "guest/inside.h"
+#include "guest/network.h"
 #include "guest/root.h"
+#include "guest/trust.h"
 
 namespace firestop::guest {
 namespace {
@@ -27,6 +30,23 @@ Result<void> make_tops(const Inside& image, const Inside& upper) {
   return {};
 }
 
+// Files that the host wants there, of the account that the command runs as.
+Result<void> write_files(const channel::Start& start, const Inside& upper) {
+  Owner owner;
+  for (const auto& account : start.accounts)
+    if (account.name == start.run_as) owner = {account.uid, account.gid};
+  for (const auto& file : start.files) {
+    if (file.path.empty() || file.path[0] != '/')
+      return fail("guest.start", "a file without an absolute path");
+    TRY(upper.make_directories(parent_path(file.path).substr(1), owner));
+    TRY(upper.write(file.path, file.bytes, static_cast<mode_t>(file.mode)));
+    TRY_ASSIGN(const UniqueFd made, upper.open_at(file.path, O_RDONLY | O_NOFOLLOW));
+    if (::fchown(made.get(), owner.uid, owner.gid) != 0)
+      return fail_errno("guest.root_files", "cannot give away " + file.path);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> write_root_files(const channel::Start& start) {
@@ -38,7 +58,10 @@ Result<void> write_root_files(const channel::Start& start) {
   TRY(upper.write("/etc/hosts",
                   "127.0.0.1 localhost " + start.hostname + "\n::1 localhost ip6-localhost ip6-loopback\n",
                   0644));
-  TRY(upper.write("/etc/resolv.conf", "", 0644));
+  TRY(upper.write("/etc/resolv.conf", start.network ? std::string("nameserver ") + kResolver + "\n" : "",
+                  0644));
+  TRY(write_trust(start, image, upper));
+  TRY(write_files(start, upper));
 
   codec::JsonArray granted;
   for (const std::string& capability : start.capabilities) granted.emplace_back(capability);

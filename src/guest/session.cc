@@ -13,9 +13,9 @@
 
 #include "guest/boot.h"
 #include "guest/clock.h"
-#include "guest/network.h"
 #include "guest/root.h"
 #include "guest/root_files.h"
+#include "guest/trust.h"
 
 namespace firestop::guest {
 namespace {
@@ -154,6 +154,9 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   // Nothing is implied: a cap that is not set is a mistake, not a machine without caps.
   if (start.memory_max == 0 || start.processes_max == 0 || start.open_files_max == 0 || start.cpus <= 0)
     return fail("guest.start", "a cap is missing");
+  if (start.network != network_.device)
+    return fail("guest.start",
+                network_.device ? "a network device that nobody speaks of" : "there is no network device");
   TRY_ASSIGN(const channel::Account* account, account_of(start));
   Stopwatch watch(started);
   TRY(reseed(start.seed));
@@ -179,7 +182,7 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   settings_.shared_memory = start.memory_max / 2;
   settings_.open_files = start.open_files_max;
   settings_.cgroup = cgroup_->fd();
-  settings_.network = network_.get();
+  settings_.network = network_.space.get();
   settings_.outside = start.test_root;
   if (!grants(start, "filesystem")) {
     settings_.writable.emplace();
@@ -283,6 +286,10 @@ std::vector<std::string> Session::environment(const channel::Exec& exec) const {
   const auto add = [&](const char* name, const std::string& value) {
     if (!declares(start_->environment, name)) all.push_back(std::string(name) + "=" + value);
   };
+  for (const std::string& variable : trust_environment(*start_)) {
+    const size_t equals = variable.find('=');
+    add(variable.substr(0, equals).c_str(), variable.substr(equals + 1));
+  }
   add("PATH", kDefaultPath);
   add("HOME", "/home/" + start_->run_as);
   add("USER", start_->run_as);

@@ -17,6 +17,7 @@
 #include "guest/exec_guard.h"
 #include "guest/hand_over.h"
 #include "guest/memory_guard.h"
+#include "guest/network.h"
 #include "guest/port.h"
 
 namespace firestop::guest {
@@ -52,7 +53,7 @@ class Session {
   std::unique_ptr<Cgroup> cgroup_;
   std::unique_ptr<MemoryGuard> memory_guard_;
   std::unique_ptr<ExecGuard> guard_;  // where `shell` is not granted
-  UniqueFd network_;
+  Network network_;
   std::vector<UniqueFd> mounts_;  // read-only, taken away before the export
   ContainerSettings settings_;
   std::unique_ptr<Execution> execution_;

@@ -105,6 +105,9 @@ std::vector<std::string> qemu_arguments(const std::string& program, const Plan& 
       "virtio-rng-device,rng=rng",
   };
   add_disks(argv, plan);
+  if (plan.tap_fd)
+    argv.insert(argv.end(), {"-netdev", "tap,id=net,vhost=off,fd=" + std::to_string(*plan.tap_fd), "-device",
+                             std::string("virtio-net-device,netdev=net,mac=") + kNetworkMac});
   if (plan.incoming) {
     argv.push_back("-incoming");
     argv.push_back("defer");

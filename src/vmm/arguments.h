@@ -35,6 +35,7 @@ struct Plan {
   int qmp_fd = -1;
   std::vector<DiskArgument> disks;  // in the order of the devices; part of what a snapshot fixes
   std::optional<uint64_t> io_rate;  // bytes a second over all disks
+  std::optional<int> tap_fd;        // the other end of the network device, where there is one
   bool incoming = false;            // waits for a snapshot (QMP "migrate-incoming") instead of booting
 };
 

@@ -153,5 +153,16 @@ TEST(Arguments, ThereIsNoNetworkAndNoHostDirectory) {
     EXPECT_THAT(all, Not(HasSubstr(word)));
 }
 
+TEST(Arguments, ATapIsTheOnlyOtherEndThatANetworkHas) {
+  Plan with = plan();
+  with.tap_fd = 12;
+  auto argv = qemu_arguments("qemu", with);
+  const std::vector<std::string> more(argv.end() - 4, argv.end());
+  EXPECT_THAT(more, ::testing::ElementsAre("-netdev", "tap,id=net,vhost=off,fd=12", "-device",
+                                           "virtio-net-device,netdev=net,mac=02:66:73:00:00:02"));
+  argv.resize(argv.size() - 4);
+  EXPECT_EQ(lines(argv), kGolden);
+}
+
 }  // namespace
 }  // namespace firestop::vmm

@@ -252,6 +252,7 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   jail.copies = {{descriptors.give(std::move(kernel)), kKernelPath},
                  {descriptors.give(std::move(initramfs)), kInitramfsPath}};
   TRY(add_disks(machine, descriptors, plan));
+  if (machine.tap >= 0) plan.tap_fd = descriptors.give(machine.tap);
   if (!machine.run.empty()) {
     TRY_ASSIGN(jail::Cgroup group,
                jail::Cgroup::make("", machine.run,

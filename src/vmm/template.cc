@@ -120,6 +120,7 @@ Result<TemplateKey> template_key(const Machine& machine) {
   plan.cpus = machine.cpus;
   plan.disks = {{"root", -1, true}, {"scratch", -1, false}};
   for (size_t i = 0; i < kMaxDisks; ++i) plan.disks.push_back({"ro" + std::to_string(i), -1, true});
+  if (machine.tap >= 0) plan.tap_fd = -1;
   std::string words;
   for (const auto& word : qemu_arguments(program, plan)) words += word + "\n";
   return TemplateKey{machine.image_digest, identity, processor_identity(), std::move(words)};

@@ -49,6 +49,9 @@ struct Machine {
   uint64_t memory = 0;              // bytes, a multiple of 1 MiB
   unsigned cpus = 1;                // virtual processors
   std::optional<uint64_t> io_rate;  // bytes a second over all disks
+  // A tap with virtio-net headers: then the guest has one network device, which ends there. Else it has none.
+  // Not owned; a template is booted with the same.
+  int tap = -1;
   // Names the machine's control group, where the host lets us have one; without it there is none.
   std::string run;
   double processor_time = 0;  // processors' worth of time that group gives
@@ -56,6 +59,7 @@ struct Machine {
 };
 
 inline constexpr size_t kMaxDisks = 16;
+inline constexpr const char* kNetworkMac = "02:66:73:00:00:02";  // of all guests: each has a link of its own
 
 struct StepTime {
   std::string step;
@@ -109,10 +113,10 @@ inline constexpr size_t kConsoleTail = 64u << 10;
 // The last `lines` lines, at most 4 KiB, as printable text: what a terminal would obey is shown as '?'.
 std::string printable_tail(std::string_view text, size_t lines);
 
-// Starts `machine`: clones the template of its kernel, image, memory and cpus (made here at first use, by a
-// cold boot up to the guest's "ready"), or boots cold when templates are impossible, which is said through
-// `notice`. Afterwards the guest is at "ready" and waits for "start" on the channel; with a template it
-// has already said so, and `ready` holds the bytes it said.
+// Starts `machine`: clones the template of its kernel, image, memory, cpus and kinds of devices (made here at
+// first use, by a cold boot up to the guest's "ready"), or boots cold when templates are impossible, which is
+// said through `notice`. Afterwards the guest is at "ready" and waits for "start" on the channel; with a
+// template it has already said so, and `ready` holds the bytes it said.
 struct Launched {
   Vm vm;
   std::string ready;  // bytes read from the channel until then, to be fed to the decoder first
