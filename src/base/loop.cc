@@ -47,6 +47,26 @@ using PollWatch = UvWatch<uv_poll_t, std::function<void(int)>>;
 using TimerWatch = UvWatch<uv_timer_t, std::function<void()>>;
 using SignalWatch = UvWatch<uv_signal_t, std::function<void()>>;
 
+// A request, not a handle: libuv has it until the work is done, whoever still waits for it.
+class WorkWatch final : public Loop::Watch {
+ public:
+  struct Body {
+    uv_work_t request;
+    std::function<void()> work, done;
+    size_t* pending;
+    std::shared_ptr<Body> self;  // while libuv has it
+    bool alive = true;
+  };
+  explicit WorkWatch(std::shared_ptr<Body> body) : body_(std::move(body)) {}
+  WorkWatch(const WorkWatch&) = delete;
+  WorkWatch& operator=(const WorkWatch&) = delete;
+  ~WorkWatch() override { body_->alive = false; }
+  void set_events(int) override {}
+
+ private:
+  std::shared_ptr<Body> body_;
+};
+
 void must(int rc) {
   if (rc != 0) std::abort();
 }
@@ -73,6 +93,7 @@ void start_poll(uv_poll_t* poll, int events) {
 
 struct Loop::State {
   uv_loop_t loop;
+  size_t pending = 0;  // pieces of work that libuv has
 };
 
 Loop::Loop() : state_(std::make_unique<State>()) {
@@ -81,6 +102,7 @@ Loop::Loop() : state_(std::make_unique<State>()) {
 
 Loop::~Loop() {
   uv_run(&state_->loop, UV_RUN_NOWAIT);  // lets close callbacks run
+  while (state_->pending > 0) uv_run(&state_->loop, UV_RUN_ONCE);
   uv_loop_close(&state_->loop);
 }
 
@@ -129,6 +151,25 @@ Loop::Handle Loop::on_signal(int signal, std::function<void()> callback) {
       },
       signal));
   return watch;
+}
+
+Loop::Handle Loop::offload(std::function<void()> work, std::function<void()> done) {
+  const auto body = std::make_shared<WorkWatch::Body>();
+  body->work = std::move(work);
+  body->done = std::move(done);
+  body->pending = &state_->pending;
+  body->self = body;
+  body->request.data = body.get();
+  ++state_->pending;
+  must(uv_queue_work(
+      &state_->loop, &body->request,
+      [](uv_work_t* request) { static_cast<WorkWatch::Body*>(request->data)->work(); },
+      [](uv_work_t* request, int) {
+        const auto own = std::move(static_cast<WorkWatch::Body*>(request->data)->self);
+        --*own->pending;
+        if (own->alive) own->done();
+      }));
+  return std::make_unique<WorkWatch>(body);
 }
 
 void Loop::run() {

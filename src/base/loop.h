@@ -32,6 +32,10 @@ class Loop {
   Handle once(std::chrono::milliseconds delay, std::function<void()> callback);
   Handle every(std::chrono::milliseconds delay, std::function<void()> callback);
   Handle on_signal(int signal, std::function<void()> callback);
+  // For what blocks: `work` on one of libuv's threads (four, unless UV_THREADPOOL_SIZE says otherwise; made
+  // at the first call), then `done` on the loop's. Without the handle there is no `done`, while `work` runs
+  // to its end: it must own all that it touches. The loop's destructor waits for it.
+  Handle offload(std::function<void()> work, std::function<void()> done);
 
   void run();   // until stop() or nothing is left to wait for
   void stop();  // run() returns after the current callback

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 namespace firestop {
 namespace {
 
@@ -70,6 +74,44 @@ TEST(Loop, AWatchMayDestroyItself) {
   });
   loop.run();
   EXPECT_EQ(calls, 1);
+}
+
+TEST(Loop, WorkThatBlocksDoesNotHoldUpTheLoop) {
+  Loop loop;
+  std::string order;
+  auto gate = std::make_shared<std::promise<void>>();
+  const auto answer = std::make_shared<std::thread::id>();
+  auto work = loop.offload(
+      [gate, answer] {
+        gate->get_future().wait();
+        *answer = std::this_thread::get_id();
+      },
+      [&] {
+        order += 'w';
+        EXPECT_NE(*answer, std::this_thread::get_id());
+        loop.stop();
+      });
+  auto timer = loop.once(milliseconds(1), [&] {
+    order += 't';
+    gate->set_value();
+  });
+  loop.run();
+  EXPECT_EQ(order, "tw");
+}
+
+TEST(Loop, WorkThatNobodyWaitsForEndsQuietly) {
+  const auto ran = std::make_shared<std::atomic<bool>>(false);
+  {
+    Loop loop;
+    auto work = loop.offload(
+        [ran] {
+          std::this_thread::sleep_for(milliseconds(20));
+          *ran = true;
+        },
+        [] { ADD_FAILURE() << "called without its handle"; });
+    work.reset();
+  }
+  EXPECT_TRUE(*ran) << "the loop is gone, and its work is not";
 }
 
 }  // namespace
