@@ -72,12 +72,13 @@ void must(int rc) {
 }
 
 void start_poll(uv_poll_t* poll, int events) {
-  if (events == 0) {  // not even hangup, which a level-triggered poll would report for ever
+  if ((events & ~Loop::kNoHangup) == 0) {  // not even hangup, which a level-triggered poll would report for ever
     must(uv_poll_stop(poll));
     return;
   }
   const int wanted = ((events & Loop::kReadable) ? UV_READABLE : 0) |
-                     ((events & Loop::kWritable) ? UV_WRITABLE : 0) | UV_DISCONNECT;
+                     ((events & Loop::kWritable) ? UV_WRITABLE : 0) |
+                     ((events & Loop::kNoHangup) ? 0 : UV_DISCONNECT);
   must(uv_poll_start(poll, wanted, [](uv_poll_t* handle, int status, int ready) {
     auto* body = PollWatch::body_of(handle);
     int out = 0;

@@ -17,16 +17,16 @@ class Loop {
   };
   using Handle = std::unique_ptr<Watch>;
 
-  enum Events : int { kReadable = 1, kWritable = 2, kHangup = 4 };
+  enum Events : int { kReadable = 1, kWritable = 2, kHangup = 4, kNoHangup = 8 };
 
   Loop();
   ~Loop();  // every handle must be gone before
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // `callback` gets the events that are ready; errors show as readable or hangup; events 0 pauses. One watch
-  // a descriptor; it becomes non-blocking (libuv does that), so never hand in an inherited stdin, stdout or
-  // stderr.
+  // `callback` gets the events that are ready; errors show as readable or hangup; events 0 pauses; kNoHangup
+  // asks not to be told of one, which stays for ever once it is there. One watch a descriptor; it becomes
+  // non-blocking (libuv does that), so never hand in an inherited stdin, stdout or stderr.
   Handle watch(int fd, int events, std::function<void(int)> callback);
   // Once after `delay`, or every `delay`.
   Handle once(std::chrono::milliseconds delay, std::function<void()> callback);

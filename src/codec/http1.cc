@@ -30,7 +30,7 @@ Result<Http1Reader::Step> Http1Reader::next(std::string_view& bytes) {
 Result<Http1Reader::Step> Http1Reader::step(std::string_view& bytes) {
   while (true) {
     if (state_ == State::kEnd) {
-      state_ = tunnel_ ? State::kTunnel : State::kStart;
+      state_ = State::kStart;
       return Step{Event::kEnd, {}};
     }
     if (state_ == State::kLength || state_ == State::kUntilClose || state_ == State::kChunkData ||
@@ -110,7 +110,7 @@ Result<std::optional<Http1Reader::Event>> Http1Reader::read_line(std::string_vie
         return std::nullopt;
       }
       head_bytes_ = 0;
-      state_ = tunnel_ ? State::kTunnel : State::kStart;
+      state_ = State::kStart;
       return Event::kEnd;
     case State::kChunkSize:
       return read_chunk_size(line);
@@ -146,7 +146,7 @@ Result<Http1Reader::Event> Http1Reader::end_head() {
   left_ = framing.length;
   switch (framing.kind) {
     case Http1Framing::Kind::kNone:
-      state_ = State::kEnd;
+      state_ = tunnel_ ? State::kTunnel : interim_ ? State::kStart : State::kEnd;
       break;
     case Http1Framing::Kind::kLength:
       state_ = left_ == 0 ? State::kEnd : State::kLength;
@@ -180,6 +180,11 @@ Result<std::optional<Http1Reader::Event>> Http1Reader::read_chunk_size(std::stri
   left_ = size;
   state_ = size == 0 ? State::kTrailers : State::kChunkData;
   return std::nullopt;
+}
+
+void Http1Reader::become_tunnel() {
+  tunnel_ = true;
+  if (state_ == State::kEnd) state_ = State::kTunnel;
 }
 
 Result<Http1Reader::Step> Http1Reader::end_of_input() {

@@ -62,7 +62,7 @@ class Http1Reader {
     kMore,  // all was taken and nothing is complete
     kHead,
     kData,  // some of the body, or of the tunnel; a view into `bytes`
-    kEnd,   // of the message; trailers() may have some
+    kEnd,   // of the message, but not of an interim response; take_trailers() may have some
   };
   struct Step {
     Event event = Event::kMore;
@@ -72,8 +72,8 @@ class Http1Reader {
   Result<Step> next(std::string_view& bytes);
   // The other side will send no more: kEnd completes a body that ends so, kMore: nothing was begun.
   Result<Step> end_of_input();
-  // From the end of the present message on all bytes are kData.
-  void become_tunnel() { tunnel_ = true; }
+  // From the end of the present message on all bytes are kData; the message has no kEnd of its own.
+  void become_tunnel();
   // Nothing of a message was read since the last one's end.
   bool idle() const { return state_ == State::kStart && (line_.empty() || line_done_); }
   HttpFields take_trailers() { return std::move(trailers_); }
@@ -97,6 +97,7 @@ class Http1Reader {
   // The head is complete: what frames its body.
   virtual Result<void> read_start_line(std::string_view line) = 0;
   virtual Result<Http1Framing> finish_head(HttpFields fields) = 0;
+  void set_interim(bool interim) { interim_ = interim; }
 
  private:
   Result<Step> step(std::string_view& bytes);
@@ -110,6 +111,7 @@ class Http1Reader {
 
   State state_ = State::kStart;
   bool tunnel_ = false;
+  bool interim_ = false;        // the present head is followed by another one
   bool line_done_ = false;      // line_ was given out whole
   std::string line_;            // the beginning of a line that is not complete
   size_t head_bytes_ = 0;       // of this head, or of these trailers

@@ -277,6 +277,7 @@ Result<Http1Framing> Http1ResponseReader::finish_head(HttpFields fields) {
       keeps_alive(control, version_1_0_) && framing.kind != Http1Framing::Kind::kUntilClose;
   if (!interim) expected_ = Expected::kNothing;
   if (status == 101) become_tunnel();
+  set_interim(interim);
   return response_.has_body ? framing : Http1Framing{};
 }
 

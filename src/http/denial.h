@@ -27,4 +27,14 @@ struct Denial {
   std::optional<Answer> answer;
 };
 
+inline constexpr std::string_view kDenialCodeHeader = "X-Firestop-Code";
+
+// The answer that says it: the denial's own, or JSON where `accept` asks for it, or lines of text.
+struct DenialContext {
+  std::string_view accept;  // the request's header
+  std::string_view host;    // that was to be reached
+  uint16_t port = 0;
+};
+Denial::Answer answer_to(const Denial& denial, const DenialContext& context);
+
 }  // namespace firestop::http
