@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := build
-.PHONY: demo test build lint bench install test-unit test-vm test-asan test-tsan fuzz-short format clean help
+.PHONY: demo test build lint bench install test-unit test-vm test-attacks test-asan test-tsan fuzz-short format clean help
 
 demo: ## the main job on a real project, in a sandbox
 	@tools/setup build run demo
@@ -50,6 +50,10 @@ test-vm: ## only the tests that start machines
 	@tools/setup build run test
 	@tools/run-tests image vm
 
+test-attacks: ## every attack (inv..), listed by the invariant that it goes against
+	@tools/setup build run test
+	@tools/run-tests image attacks
+
 test-asan: ## unit tests under the address and undefined behaviour sanitizers
 	@tools/setup build run test
 	@tools/run-tests asan
@@ -70,7 +74,7 @@ clean: ## removes build/ (not the image cache: see `firestop image prune`)
 	@rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  \1 /p' Makefile | awk '{n=$$1; $$1=""; printf "  make %-11s%s\n", n, $$0}'
+	@sed -n 's/^\([a-z-]*\):.*## /  \1 /p' Makefile | awk '{n=$$1; $$1=""; printf "  make %-13s%s\n", n, $$0}'
 
 # Not for people: the product without tests.
 .PHONY: product
