@@ -1,6 +1,7 @@
 #include "base/diagnostic.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace firestop {
 namespace {
@@ -18,17 +19,56 @@ std::string_view line_at(std::string_view text, size_t line) {
   return text;
 }
 
-bool starts_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+// Of a UTF-8 character's bytes; nothing for what is none. Overlong forms are the reader's to refuse.
+std::optional<char32_t> code_of(std::string_view bytes) {
+  const auto lead = static_cast<unsigned char>(bytes.front());
+  const size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+  if (length != bytes.size() || lead > 0xF4) return std::nullopt;
+  char32_t code = length == 1 ? lead : lead & (0xFFu >> (length + 1));
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return code;
+}
+
+// What would change the terminal or the order in which the rest is shown.
+bool acts(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
+std::string hexadecimal(char32_t value, int digits) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out.push_back(kDigits[value >> shift & 15]);
+  return out;
+}
+
+std::string shown(std::string_view bytes) {
+  const auto code = code_of(bytes);
+  if (code == U'\t') return " ";
+  if (code && !acts(*code)) return std::string(bytes);
+  if (code) return *code < 0x100 ? "\\x" + hexadecimal(*code, 2) : "\\u" + hexadecimal(*code, 4);
+  std::string out;
+  for (const char c : bytes) out += "\\x" + hexadecimal(static_cast<unsigned char>(c), 2);
+  return out;
+}
+
+// How wide it is on a terminal: the characters of an escape, else one.
+size_t width_of(const std::string& character) {
+  return character.size() > 1 && character.front() == '\\' ? character.size() : 1;
 }
 
 // The line as separate characters, safe to print; a tab becomes one space so that the caret fits.
 std::vector<std::string> printable_characters(std::string_view line) {
   std::vector<std::string> out;
-  for (const char c : line) {
-    if (starts_character(c) || out.empty()) out.emplace_back();
-    const auto byte = static_cast<unsigned char>(c);
-    out.back() += c == '\t' ? ' ' : (byte < 0x20 || byte == 0x7F) ? '?' : c;
+  for (size_t at = 0; at < line.size();) {
+    size_t end = at + 1;
+    while (end < line.size() && is_continuation(line[end])) ++end;
+    out.push_back(shown(line.substr(at, end - at)));
+    at = end;
   }
   return out;
 }
@@ -55,8 +95,12 @@ std::string render(const Diagnostic& diagnostic, std::string_view text) {
   const size_t to = std::min(characters.size(), from + kMaxShown);
   const std::string number = std::to_string(diagnostic.where.line);
   out += "  " + number + " | ";
-  for (size_t i = from; i < to; ++i) out += characters[i];
-  out += "\n  " + std::string(number.size(), ' ') + " | " + std::string(column - 1 - from, ' ') + "^\n";
+  size_t before = 0;
+  for (size_t i = from; i < to; ++i) {
+    out += characters[i];
+    if (i + 1 < column) before += width_of(characters[i]);
+  }
+  out += "\n  " + std::string(number.size(), ' ') + " | " + std::string(before, ' ') + "^\n";
   return out;
 }
 

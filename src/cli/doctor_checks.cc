@@ -159,6 +159,18 @@ Check check_user_namespaces(Health without) {
           mend};
 }
 
+// ssh-keygen has no option that only prints its version.
+Check check_ssh_keygen() {
+  const std::string path = find_program("ssh-keygen");
+  if (!path.empty()) return ok("ssh_keygen", "ssh-keygen", path);
+  return {"ssh_keygen",
+          "ssh-keygen",
+          Health::kDegraded,
+          "there is no ssh-keygen in PATH",
+          "manifests cannot be signed, and one that must be signed does not start",
+          "sudo apt-get install openssh-client"};
+}
+
 Check check_jail() {
   const auto made = vmm::check_jail();
   if (made) return ok("jail", "jail", "QEMU starts in namespaces of its own, without a view of the host");
@@ -238,6 +250,7 @@ std::vector<Check> check_host() {
   checks.push_back(std::move(subids));
   checks.push_back(check_program("git", "git", "git", "git", Health::kMissing,
                                  "repositories cannot be brought in or back"));
+  checks.push_back(check_ssh_keygen());
   checks.push_back(check_program("mke2fs", "mke2fs", "mke2fs", "e2fsprogs", Health::kMissing,
                                  "a run's own disk cannot be made", "-V"));
   checks.push_back(check_cgroups(""));
