@@ -145,6 +145,26 @@ class CommandTest(SandboxTest):
         self.assertEqual(process.wait(timeout=60), 0)
         os.close(leader)
 
+    def test_a_terminal_that_is_closed_ends_the_run(self):
+        import fcntl
+        import termios
+        self.manifest("")
+        for options in (["--tty"], []):
+            leader, follower = pty.openpty()
+            process = self.start("run", *options, "--", "sh", "-c", "echo up; sleep 1000", stdin=follower, stdout=follower,
+                                 stderr=subprocess.DEVNULL, start_new_session=True,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            os.close(follower)
+            seen = b""
+            while b"up" not in seen:
+                seen += os.read(leader, 4096)
+            children = self.descendants_of(process.pid)
+            self.assertTrue(children)
+            os.close(leader)
+            self.assertIn(process.wait(timeout=120), (128 + signal.SIGHUP, 128 + signal.SIGKILL), options)
+            self.assertEqual([child.name for child in children if child.alive()], [])
+        self.assertEqual([run["state"] for run in self.json_of("runs")["runs"] if run["state"] == "running"], [])
+
     def test_ctrl_c_once_asks_and_twice_ends(self):
         self.manifest("")
         for script, presses, status in (("trap 'exit 9' INT; echo up; while :; do sleep 0.1; done", 1, 9),
