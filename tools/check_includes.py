@@ -14,7 +14,7 @@ ALLOWED = {
     "erofs": ("base",),
     "jail": ("base",),
     "guest": ("base", "codec", "channel"),
-    "manifest": ("base", "codec"),
+    "manifest": ("base", "codec", "jail"),
     "image": ("base", "codec", "erofs"),
     "vmm": ("base", "codec", "jail"),
     "workspace": ("base", "codec", "erofs", "manifest", "jail"),

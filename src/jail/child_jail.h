@@ -1,5 +1,4 @@
-// For children of ours that parse what a sandbox sent back (git): they see the files that they must, and no
-// network.
+// For children of ours that need no network, and see too much of the host to be held in a parser_jail.h.
 #pragma once
 
 #include "base/process.h"

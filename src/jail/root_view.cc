@@ -23,8 +23,32 @@ namespace {
 
 bool take_identity(const Entry& entry) {
   return (!entry.drop_groups || ::syscall(SYS_setgroups, 0, nullptr) == 0) &&
-         ::syscall(SYS_setresgid, entry.id, entry.id, entry.id) == 0 &&
-         ::syscall(SYS_setresuid, entry.id, entry.id, entry.id) == 0;
+         ::syscall(SYS_setresgid, entry.gid, entry.gid, entry.gid) == 0 &&
+         ::syscall(SYS_setresuid, entry.uid, entry.uid, entry.uid) == 0;
+}
+
+// While it is still who started it: the new identity need not reach them by their paths.
+bool open_directories(Entry& entry) {
+  for (auto& directory : entry.bound) {
+    directory.tree = static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, directory.source.c_str(),
+                                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+    mount_attr attributes{};
+    attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    if (!directory.writable) attributes.attr_set |= MOUNT_ATTR_RDONLY;
+    if (directory.tree < 0 || ::syscall(SYS_mount_setattr, directory.tree, "", AT_EMPTY_PATH | AT_RECURSIVE,
+                                        &attributes, sizeof attributes) != 0)
+      return false;
+  }
+  return true;
+}
+
+bool bind_directories(const Entry& entry) {
+  for (const auto& directory : entry.bound)
+    if (::syscall(SYS_move_mount, directory.tree, "", AT_FDCWD, directory.target.c_str(),
+                  MOVE_MOUNT_F_EMPTY_PATH) != 0 ||
+        ::close(directory.tree) != 0)
+      return false;
+  return true;
 }
 
 bool make_root(const Entry& entry) {
@@ -101,6 +125,7 @@ bool set_limits(const Entry& entry) {
   return limit(RLIMIT_CORE, 0) &&  // a crash must not leave a guest's memory on disk
          limit(RLIMIT_NOFILE, 256) && limit(RLIMIT_NPROC, entry.threads) && limit(RLIMIT_MSGQUEUE, 0) &&
          (entry.file_size == 0 || limit(RLIMIT_FSIZE, entry.file_size)) &&
+         (entry.processor_seconds == 0 || limit(RLIMIT_CPU, entry.processor_seconds)) &&
          (entry.address_space == 0 || limit(RLIMIT_AS, entry.address_space));
 }
 
@@ -126,10 +151,10 @@ bool all_bound(const std::vector<std::pair<std::string, std::string>>& list) {
   return true;
 }
 
-bool do_step(const Entry& entry, Step step) {
+bool do_step(Entry& entry, Step step) {
   switch (step) {
     case Step::kIdentity:
-      return take_identity(entry);
+      return open_directories(entry) && take_identity(entry);
     case Step::kPrivate:
       return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
     case Step::kRoot:
@@ -145,7 +170,8 @@ bool do_step(const Entry& entry, Step step) {
     case Step::kReadOnly:
       return make_read_only();
     case Step::kMemory:
-      return make_memory(entry) && ::close(entry.report) == 0;
+      return bind_directories(entry) && make_memory(entry) &&
+             (entry.report < 0 || ::close(entry.report) == 0);
     case Step::kPivot:
       return pivot();
     case Step::kNamespaces:
@@ -165,7 +191,7 @@ bool do_step(const Entry& entry, Step step) {
 }  // namespace
 
 int enter(void* context) {
-  const auto& entry = *static_cast<const Entry*>(context);
+  auto& entry = *static_cast<Entry*>(context);
   for (int number = kFirstStep; number <= kLastStep; ++number) {
     const Step step{number};
     *entry.reached = step;

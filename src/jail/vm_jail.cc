@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "jail/jail_parts.h"
 #include "jail/needed_files.h"
 #include "jail/root_view.h"
 #include "jail/vm_filter.h"
@@ -27,50 +28,8 @@ constexpr uint64_t kNamespaces =
 // A user of root's jails is nobody else's; beside it what every host has for the purpose.
 constexpr uint32_t kFirstId = 0x70000000, kNobody = 65534;
 
-// A page that parent and child both see: which step was reached.
-class SharedStep {
- public:
-  SharedStep() : at_(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
-  ~SharedStep() {
-    if (valid()) ::munmap(at_, 4096);
-  }
-  SharedStep(const SharedStep&) = delete;
-  SharedStep& operator=(const SharedStep&) = delete;
-  bool valid() const { return at_ != MAP_FAILED; }
-  Step* get() const { return static_cast<Step*>(at_); }
-
- private:
-  void* at_;
-};
-
-std::string hint() {
-  for (const auto& [file, refusing, setting] :
-       {std::tuple{"/proc/sys/kernel/unprivileged_userns_clone", '0', "kernel.unprivileged_userns_clone=1"},
-        std::tuple{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1',
-                   "kernel.apparmor_restrict_unprivileged_userns=0"},
-        std::tuple{"/proc/sys/user/max_user_namespaces", '0', "user.max_user_namespaces=10000"}})
-    if (const auto value = read_file(file, 64); value && value->starts_with(refusing))
-      return std::string("this host refuses user namespaces: sudo sysctl -w ") + setting;
-  return "firestop doctor says what this host lacks; in a container, it must be allowed to make user "
-         "namespaces";
-}
-
 Unexpected unavailable(const std::string& what, int number) {
-  Error error{"jail.unavailable", "the machine's jail cannot be made: " + what, hint(), number};
-  if (number != 0) error.message += std::string(": ") + ::strerror(number);
-  return Unexpected(std::move(error));
-}
-
-bool write_map(pid_t pid, const char* name, const std::string& text) {
-  const UniqueFd fd(::open(("/proc/" + std::to_string(pid) + "/" + name).c_str(), O_WRONLY | O_CLOEXEC));
-  return fd.valid() && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
-
-bool map_identity(pid_t pid, uint32_t inside, uint32_t uid, uint32_t gid) {
-  const auto line = [inside](uint32_t outside) {
-    return std::to_string(inside) + " " + std::to_string(outside) + " 1";
-  };
-  return write_map(pid, "uid_map", line(uid)) && write_map(pid, "gid_map", line(gid));
+  return jail_unavailable("the machine's jail", what, number);
 }
 
 // The group that may use KVM, which QEMU opens by itself.
@@ -83,34 +42,14 @@ std::optional<uint32_t> kvm_group() {
 // An ordinary user is mapped to itself; root to an identity that owns nothing.
 Result<void> give_identity(pid_t pid, const Entry& entry, bool kvm) {
   if (::geteuid() != 0) {
-    if (write_map(pid, "setgroups", "deny") && map_identity(pid, entry.id, ::geteuid(), ::getegid()))
+    if (deny_setgroups(pid) && map_identity(pid, {entry.uid, entry.gid}, {::geteuid(), ::getegid()}))
       return {};
     return unavailable("its user cannot be mapped", errno);
   }
   const auto group = kvm ? kvm_group() : std::nullopt;
   for (const uint32_t id : {kFirstId + (static_cast<uint32_t>(pid) & 0xffffffu), kNobody})
-    if (map_identity(pid, entry.id, id, group.value_or(id))) return {};
+    if (map_identity(pid, {entry.uid, entry.gid}, {id, group.value_or(id)})) return {};
   return unavailable("its user cannot be mapped to one without rights", errno);
-}
-
-void add_file(std::vector<std::pair<std::string, std::string>>& list, const std::string& path) {
-  const std::string target = kNewRoot + path;
-  if (std::none_of(list.begin(), list.end(), [&](const auto& pair) { return pair.second == target; }))
-    list.emplace_back(path, target);
-}
-
-void add_directories(Entry& entry, bool memory) {
-  std::set<std::string> all;
-  const auto add = [&](const std::string& target) {
-    for (std::string at = parent_path(target); at.size() > std::string_view(kNewRoot).size();
-         at = parent_path(at))
-      all.insert(at);
-  };
-  for (const auto* list : {&entry.programs, &entry.devices})
-    for (const auto& pair : *list) add(pair.second);
-  for (const auto& pair : entry.copies) add(pair.second);
-  if (memory) add(entry.memory_file);
-  entry.directories.assign(all.begin(), all.end());  // a parent sorts before what is in it
 }
 
 Result<uint64_t> size_of_copies(const Command& command, const VmJail& jail) {
@@ -135,11 +74,13 @@ Result<Entry> prepare(const Command& command, const NeededFiles& needed, const V
   if (jail.kvm) add_file(entry.devices, "/dev/kvm");
   for (const auto& [number, path] : jail.copies) entry.copies.emplace_back(number, kNewRoot + path);
   entry.memory = jail.memory;
-  entry.memory_file = std::string(kNewRoot) + kMemoryFile;
-  entry.memory_directory = parent_path(entry.memory_file);
+  if (jail.memory != 0) {
+    entry.memory_file = std::string(kNewRoot) + kMemoryFile;
+    entry.memory_directory = parent_path(entry.memory_file);
+  }
   // Two inodes: the folder and the file.
   entry.memory_options = "mode=0700,nr_inodes=2,size=" + std::to_string(jail.memory);
-  add_directories(entry, jail.memory != 0);
+  add_parents(entry);
   TRY_ASSIGN(const uint64_t copied, size_of_copies(command, jail));
   entry.root_options = "mode=0755,nr_inodes=" +
                        std::to_string(2 + entry.directories.size() + entry.programs.size() +
@@ -176,40 +117,6 @@ Result<UniqueFd> receive_descriptor(int socket) {
 
 }  // namespace
 
-const char* to_string(Step step) {
-  switch (step) {
-    case Step::kIdentity:
-      return "taking its identity";
-    case Step::kPrivate:
-      return "making mounts private";
-    case Step::kRoot:
-      return "an empty root";
-    case Step::kFiles:
-      return "copying files";
-    case Step::kPrograms:
-      return "binding programs and libraries";
-    case Step::kDevices:
-      return "binding devices";
-    case Step::kReadOnly:
-      return "making it read-only";
-    case Step::kMemory:
-      return "the guest's memory";
-    case Step::kPivot:
-      return "changing the root";
-    case Step::kNamespaces:
-      return "the last namespaces";
-    case Step::kLimits:
-      return "limits";
-    case Step::kCapabilities:
-      return "dropping capabilities";
-    case Step::kFilter:
-      return "the system call filter";
-    case Step::kDone:
-      return "starting the program";
-  }
-  return "?";
-}
-
 Result<Jailed> spawn_jailed(Command command, const VmJail& jail) {
   const std::string program = find_program(command.argv.at(0));
   if (program.empty())
@@ -232,9 +139,7 @@ Result<Jailed> spawn_jailed(Command command, const VmJail& jail) {
   command.descriptors.emplace_back(theirs.get(), entry.report);
 
   command.argv[0] = program;
-  std::string search;
-  for (const auto& directory : needed.directories) search += (search.empty() ? "" : ":") + directory;
-  command.env = {"LC_ALL=C", "LD_LIBRARY_PATH=" + search};
+  command.env = {"LC_ALL=C", library_path(needed)};
   command.directory.clear();
   command.namespaces = kNamespaces;
   command.before_exec = enter;

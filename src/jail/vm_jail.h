@@ -32,7 +32,7 @@ enum class Step : int {
   kPrograms,      // the program, libraries, data
   kDevices,
   kReadOnly,
-  kMemory,  // the guest's memory
+  kMemory,  // what it may write: the guest's memory, folders
   kPivot,   // the new root is the root, the old one gone
   kNamespaces,
   kLimits,

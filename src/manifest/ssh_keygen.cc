@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "jail/child_jail.h"
 
 namespace firestop::manifest {
 namespace {
@@ -82,6 +83,7 @@ Result<KeygenOutcome> keygen_judge(const std::string& verb, const std::vector<st
   command.env = base_environment();
   command.env->push_back("HOME=/nonexistent");
   command.before_exec = confine;
+  jail::without_network(command);
   std::vector<UniqueFd> files;
   std::vector<std::string> paths;
   for (const auto& input : inputs) {

@@ -35,6 +35,7 @@ constexpr std::pair<const char*, const char*> kConfiguration[] = {
     {"pack.threads", "2"},
     {"pack.writeReverseIndex", "true"},
     {"advice.detachedHead", "false"},
+    {"advice.graftFileDeprecated", "false"},
 };
 
 std::vector<std::string> environment(const std::string& git_dir) {
@@ -105,6 +106,39 @@ std::vector<std::pair<int, int>> descriptors(int in, int out, int error) {
   return list;
 }
 
+using Clock = std::chrono::steady_clock;
+
+// False when the time is over.
+bool wait_for(int fd, short events, Clock::time_point deadline) {
+  pollfd one{fd, events, 0};
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int n = ::poll(&one, 1, static_cast<int>(std::clamp<long>(left, 0, 1000000)));
+    if (n > 0) return true;
+    if (left <= 0 && n == 0) return false;
+  }
+}
+
+Unexpected too_long(const std::string& what, std::chrono::milliseconds limit) {
+  return fail("process.timeout",
+              "git " + what + ": took longer than " + std::to_string(limit.count() / 1000) + " s");
+}
+
+// In its jail, or at least without a network.
+Result<Child> start_bounded(const GitPlace& place, const std::vector<std::string>& arguments,
+                            std::vector<std::pair<int, int>> descriptors, const GitLimits& limits) {
+  Command command = git_command(place.git_dir, arguments);
+  command.descriptors = std::move(descriptors);
+  if (place.jail)
+    return place.jail->start(std::move(command),
+                             {limits.address_space, limits.file_size, limits.cpu_seconds});
+  GitLimits copy = limits;
+  jail::without_network(command);
+  command.before_exec = apply_limits;
+  command.before_exec_context = &copy;
+  return spawn(command);
+}
+
 }  // namespace
 
 Command git_command(const std::string& git_dir, const std::vector<std::string>& arguments) {
@@ -124,28 +158,13 @@ Result<GitOutcome> run_git(const std::string& git_dir, const std::vector<std::st
   return GitOutcome{result.status, std::move(result.out), std::move(result.err)};
 }
 
-Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in,
+Result<GitOutcome> run_git_on(const GitPlace& place, const std::vector<std::string>& arguments, int in,
                               int out, const GitLimits& limits) {
   TRY_ASSIGN(const UniqueFd error, memory_file("git-stderr"));
-  Command command = git_command(git_dir, arguments);
-  command.descriptors = descriptors(in, out, error.get());
-  GitLimits copy = limits;
-  jail::without_network(command);
-  command.before_exec = apply_limits;
-  command.before_exec_context = &copy;
-  TRY_ASSIGN(Child child, spawn(command));
-  pollfd ended{child.pidfd.get(), POLLIN, 0};
-  const auto deadline = std::chrono::steady_clock::now() + limits.timeout;
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
-            .count();
-    const int n = ::poll(&ended, 1, static_cast<int>(std::clamp<long>(left, 0, 1000000)));
-    if (n > 0) break;
-    if ((n < 0 && errno == EINTR) || left > 0) continue;
+  TRY_ASSIGN(Child child, start_bounded(place, arguments, descriptors(in, out, error.get()), limits));
+  if (!wait_for(child.pidfd.get(), POLLIN, Clock::now() + limits.timeout)) {
     child.kill_and_wait();
-    return fail("process.timeout", "git " + arguments.front() + ": took longer than " +
-                                       std::to_string(limits.timeout.count() / 1000) + " s");
+    return too_long(arguments.front(), limits.timeout);
   }
   GitOutcome outcome;
   outcome.status = child.wait();
@@ -162,7 +181,7 @@ Result<std::string> git_checked(std::string_view code, const std::string& git_di
                         last_words(outcome.error));
 }
 
-Result<void> git_records(std::string_view code, const std::string& git_dir,
+Result<void> git_records(std::string_view code, const GitPlace& place,
                          const std::vector<std::string>& arguments, int input, char separator,
                          size_t record_limit, const std::function<Result<void>(std::string_view)>& record) {
   TRY_ASSIGN(const UniqueFd error, memory_file("git-stderr"));
@@ -170,20 +189,22 @@ Result<void> git_records(std::string_view code, const std::string& git_dir,
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("git.start", "cannot make a pipe");
   const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
-  Command command = git_command(git_dir, arguments);
-  command.descriptors = descriptors(input, write_end.get(), error.get());
   GitLimits limits;
   limits.cpu_seconds = 600;
   limits.address_space = 8ull << 30;
-  jail::without_network(command);
-  command.before_exec = apply_limits;
-  command.before_exec_context = &limits;
-  TRY_ASSIGN(Child child, spawn(command));
+  limits.timeout = std::chrono::minutes(20);
+  TRY_ASSIGN(Child child,
+             start_bounded(place, arguments, descriptors(input, write_end.get(), error.get()), limits));
+  const auto deadline = Clock::now() + limits.timeout;
   write_end.reset();
   std::string buffer;
   std::vector<char> piece(65536);
   Result<void> failed;
   while (failed) {
+    if (!wait_for(read_end.get(), POLLIN, deadline)) {
+      failed = too_long(arguments.front(), limits.timeout);
+      break;
+    }
     const ssize_t n = ::read(read_end.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
@@ -195,6 +216,9 @@ Result<void> git_records(std::string_view code, const std::string& git_dir,
     if (buffer.size() > record_limit)
       failed = fail(code, "git " + arguments.front() + ": a record is too long");
   }
+  // What closed its output may still not end.
+  if (failed && !wait_for(child.pidfd.get(), POLLIN, deadline))
+    failed = too_long(arguments.front(), limits.timeout);
   if (!failed) {
     child.kill_and_wait();
     return failed;
@@ -214,7 +238,7 @@ Result<UniqueFd> temporary_input(std::string_view data) {
   return fd;
 }
 
-Result<ObjectReader> ObjectReader::start(const std::string& git_dir) {
+Result<ObjectReader> ObjectReader::start(const GitPlace& place) {
   int in[2], out[2];
   if (::pipe2(in, O_CLOEXEC) != 0) return fail_errno("git.start", "cannot make a pipe");
   const UniqueFd in_read(in[0]);
@@ -223,10 +247,18 @@ Result<ObjectReader> ObjectReader::start(const std::string& git_dir) {
   UniqueFd out_read(out[0]);
   const UniqueFd out_write(out[1]);
   ::fcntl(out[0], F_SETPIPE_SZ, 1 << 20);
-  Command command = git_command(git_dir, {"cat-file", "--batch"});
-  command.descriptors = {{in[0], 0}, {out[1], 1}};
   ObjectReader reader;
-  TRY_ASSIGN(reader.child_, spawn(command));
+  const std::vector<std::string> arguments = {"cat-file", "--batch"};
+  if (place.jail) {
+    GitLimits limits;
+    limits.cpu_seconds = 600;
+    limits.address_space = 8ull << 30;
+    TRY_ASSIGN(reader.child_, start_bounded(place, arguments, {{in[0], 0}, {out[1], 1}}, limits));
+  } else {
+    Command command = git_command(place.git_dir, arguments);
+    command.descriptors = {{in[0], 0}, {out[1], 1}};
+    TRY_ASSIGN(reader.child_, spawn(command));
+  }
   reader.in_ = std::move(in_write);
   reader.out_ = std::move(out_read);
   return reader;
@@ -238,6 +270,8 @@ ObjectReader::~ObjectReader() {
 
 Result<void> ObjectReader::fill() {
   if (used_ > 0) buffer_.erase(0, std::exchange(used_, 0));
+  if (!wait_for(out_.get(), POLLIN, Clock::now() + std::chrono::minutes(10)))
+    return too_long("cat-file", std::chrono::minutes(10));
   char piece[65536];
   ssize_t n;
   while ((n = ::read(out_.get(), piece, sizeof piece)) < 0 && errno == EINTR) {

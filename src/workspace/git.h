@@ -17,6 +17,7 @@
 
 #include "base/process.h"
 #include "base/result.h"
+#include "jail/parser_jail.h"
 
 namespace firestop::workspace {
 
@@ -38,11 +39,20 @@ struct GitOutcome {
   bool ok() const { return status == 0; }
 };
 
+// A repository, and what git sees of the host meanwhile: with a jail nothing but what the jail holds.
+struct GitPlace {
+  GitPlace(std::string repository) : git_dir(std::move(repository)) {}  // NOLINT: a path is a place
+  GitPlace(std::string repository, const jail::ParserJail& held)
+      : git_dir(std::move(repository)), jail(&held) {}
+  std::string git_dir;
+  const jail::ParserJail* jail = nullptr;  // lives longer
+};
+
 // Runs to the end. Errors are those of running it ("process.*"); a non-zero end is an outcome.
 Result<GitOutcome> run_git(const std::string& git_dir, const std::vector<std::string>& arguments,
                            const std::string& input = {}, uint64_t output_limit = 64u << 20);
-// As run_git, with stdin and stdout as descriptors (-1: /dev/null) and limits on the child.
-Result<GitOutcome> run_git_on(const std::string& git_dir, const std::vector<std::string>& arguments, int in,
+// As run_git, with stdin and stdout as descriptors (-1: /dev/null), limits on the child, no network.
+Result<GitOutcome> run_git_on(const GitPlace& place, const std::vector<std::string>& arguments, int in,
                               int out, const GitLimits& limits);
 // A non-zero end is an error with git's last words: `code`, "git ARG0: ...".
 Result<std::string> git_checked(std::string_view code, const std::string& git_dir,
@@ -50,19 +60,19 @@ Result<std::string> git_checked(std::string_view code, const std::string& git_di
                                 uint64_t output_limit = 64u << 20);
 
 // Stdout in records that end with `separator`, as they come; `input` (a descriptor, -1 for none) is its
-// stdin. The callback's error ends git and is returned. At most ten minutes of processor time and 8 GiB.
-// Records beyond `record_limit` bytes are an error.
-Result<void> git_records(std::string_view code, const std::string& git_dir,
+// stdin. The callback's error ends git and is returned. At most ten minutes of processor time, twenty of the
+// clock and 8 GiB; no network. Records beyond `record_limit` bytes are an error.
+Result<void> git_records(std::string_view code, const GitPlace& place,
                          const std::vector<std::string>& arguments, int input, char separator,
                          size_t record_limit, const std::function<Result<void>(std::string_view)>& record);
 
 // An unlinked temporary file with `data`, at offset 0; for the stdin of a child.
 Result<UniqueFd> temporary_input(std::string_view data);
 
-// `git cat-file --batch`, one object after the other.
+// `git cat-file --batch`, one object after the other. An answer takes at most ten minutes.
 class ObjectReader {
  public:
-  static Result<ObjectReader> start(const std::string& git_dir);
+  static Result<ObjectReader> start(const GitPlace& place);
   ObjectReader(ObjectReader&&) = default;
   ObjectReader& operator=(ObjectReader&&) = delete;
   ~ObjectReader();

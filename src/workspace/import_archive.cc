@@ -2,6 +2,7 @@
 // (namespaces, chroot; without them nothing is unpacked), a short list of system calls, little memory,
 // bounded time and file sizes.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -70,6 +71,13 @@ bool leave_the_host(int destination) {
       return false;
   }
   return ::fchdir(destination) == 0 && ::chroot(".") == 0;
+}
+
+// Root's, or those that a user has in a namespace of its own making.
+bool drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2] = {};
+  return ::syscall(SYS_capset, &header, none) == 0;
 }
 
 bool set_limits(const ImportLimits& limits) {
@@ -155,7 +163,8 @@ bool filter_system_calls() {
   if (const locale_t loaded = ::newlocale(LC_ALL_MASK, "C.UTF-8", static_cast<locale_t>(nullptr)))
     ::freelocale(loaded);
   Result<ImportedFiles> result = fail("import.jail", "cannot set up the jail that unpacks the outputs");
-  if (leave_the_host(4) && set_limits(limits) && filter_system_calls()) result = unpack_archive(3, 4, limits);
+  if (leave_the_host(4) && drop_capabilities() && set_limits(limits) && filter_system_calls())
+    result = unpack_archive(3, 4, limits);
   if (result) {
     verdict.ok = 1;
     verdict.files = result->files;

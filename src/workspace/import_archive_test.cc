@@ -74,7 +74,7 @@ echo fine > a/fine; chmod 4755 a/fine; head -c 2000 /dev/zero > b/big; rmdir c; 
   EXPECT_EQ(shell("find . | sort; stat -c %a a/fine", "to/out"), ".\n./a\n./a/fine\n755");
 }
 
-TEST_F(ImportArchive, HostileMembersAreRefused) {
+TEST_F(ImportArchive, inv03_HostileMembersAreRefused) {
   shell("mkdir outside; echo mine > outside/file");
   struct Row {
     const char *script, *code, *named;
@@ -116,6 +116,13 @@ TEST_F(ImportArchive, HostileMembersAreRefused) {
        "import.too_large|import.bad_member|import.bad_archive", ""},
       {"add('a/ok', data=b'x'); add('a/x', pax={'path': '../../evil'})", "import.bad_member", "evil"},
       {"t.fileobj.write(b'\\x41' * 5120)", "import.bad_archive", ""},
+      // Numbers that lie.
+      {"add('a/x', size=-5)", "import.bad_member|import.bad_archive", ""},
+      {"add('a/x', pax={'size': '9' * 30}, data=b'x')",
+       "import.bad_member|import.bad_archive|import.too_large", ""},
+      {"add('a/x', size=500000)", "import.bad_member|import.bad_archive", ""},  // more than the archive has
+      {"add('a/y', data=b'x' * 2000, pax={'size': '100'})", "import.bad_member|import.bad_archive", ""},
+      {"add('a/' + 'x' * 200, pax={'comment': 'c' * (8 << 20)})", "import.bad_archive|import.bad_member", ""},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.script);
@@ -131,6 +138,39 @@ TEST_F(ImportArchive, HostileMembersAreRefused) {
   }
 }
 
+TEST_F(ImportArchive, inv03_TimesAndOwnersThatLieHarmNothing) {
+  make(
+      "[add('a/%d' % i, pax={'mtime': m}) for i, m in enumerate(['9' * 30, '-' + '9' * 30, '-1.5', '1e9', "
+      "'0x7f', '', "
+      "'1.999999999999'])]; add('a/o', pax={'uid': '0', 'gid': '0', 'uname': 'root', 'gname': 'shadow'}); "
+      "add('a/c', "
+      "pax={'SCHILY.xattr.security.capability': 'x', 'SCHILY.fflags': 'sappnd', 'SCHILY.acl.access': "
+      "'user::rwx'})");
+  const auto got = import();
+  ASSERT_TRUE(is_ok(got));
+  EXPECT_EQ(got->files, 9u);
+  EXPECT_EQ(shell("find to/out -type f ! -uid $(id -u) -o -type f -perm /7000 -o -type f -size +0"), "");
+  EXPECT_EQ(shell("stat -c %Y to/out/a/* | wc -l"), "9");
+}
+
+TEST_F(ImportArchive, inv05_AMillionMembersEndAtTheBound) {
+  write("million.py", R"py(
+with open('a.tar', 'wb') as out:
+    raw = bytearray(512)
+    raw[100:108], raw[124:136], raw[136:148] = b'0000644\0', b'00000000000\0', b'00000000000\0'
+    raw[156:157], raw[257:265] = b'0', b'ustar\x0000'
+    for i in range(1000000):
+        raw[0:9], raw[148:156] = b'a/%07d' % i, b' ' * 8
+        raw[148:156] = b'%06o\0 ' % sum(raw)
+        out.write(raw)
+    out.write(bytes(10240))
+)py");
+  shell("python3 million.py");
+  const auto got = import(64u << 20, 10000);
+  EXPECT_EQ(error_code(got), "import.too_large");
+  EXPECT_EQ(shell("ls -A to"), "") << "something stayed";
+}
+
 TEST_F(ImportArchive, LinksThatStayAreKept) {
   make(
       "add('a', b'5'); add('a/f', data=b'x'); add('a/l', b'2', link='f'); add('a/d/l', b'2', link='../f');"
@@ -140,7 +180,7 @@ TEST_F(ImportArchive, LinksThatStayAreKept) {
   EXPECT_EQ(shell("cat l d/l h; stat -c %h f; readlink dangling loop", "to/out/a"), "xxx2\nnone\nloop");
 }
 
-TEST_F(ImportArchive, CutOffArchives) {
+TEST_F(ImportArchive, inv03_CutOffArchives) {
   make("add('a/f', data=b'x' * 5000); add('a/g', data=b'y')");
   const std::string whole = *read_file(path("a.tar"));
   for (const size_t size : {size_t{0}, size_t{100}, size_t{512}, size_t{3000}, size_t{6656}, size_t{7168}}) {
@@ -158,7 +198,7 @@ TEST_F(ImportArchive, NothingInIt) {
   EXPECT_FALSE(exists(path("to/out")));
 }
 
-TEST_F(ImportArchive, CompressedArchivesAreNoArchives) {
+TEST_F(ImportArchive, inv05_CompressedArchivesAreNoArchives) {
   make("add('a/f', data=b'x')");
   shell("gzip -c a.tar > b; head -c 2000 /dev/zero >> b; mv b a.tar");
   EXPECT_EQ(error_code(import()), "import.bad_archive");

@@ -2,7 +2,8 @@
 // its own, which at first has no alternates, so that no delta of the pack can be made against an object of
 // the source that the guest only knows by name (a thin pack does not unpack here, and the export makes none).
 //
-// Only plumbing touches the source: index-pack adds one pack, update-ref makes two refs that did not exist.
+// Every git that reads what came does it in a jail (quarantine.h). The source gets one pack, as a copy of
+// files, and from update-ref two refs that did not exist.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +15,10 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "workspace/bundle_header.h"
-#include "workspace/cache.h"
 #include "workspace/git.h"
 #include "workspace/import_check.h"
+#include "workspace/publish_pack.h"
+#include "workspace/quarantine.h"
 #include "workspace/workspace.h"
 
 namespace firestop::workspace {
@@ -55,14 +57,14 @@ Result<void> check_pack_header(int fd, off_t offset, const ImportLimits& limits)
 }
 
 // Unpacks and fscks every object that came, alone.
-Result<void> receive_pack(const std::string& quarantine, int bundle, const ImportLimits& limits) {
+Result<void> receive_pack(const Quarantine& quarantine, int bundle, const ImportLimits& limits) {
   GitLimits child;
   child.address_space = (2ull << 30) + 2 * limits.max_bytes;
   child.file_size = limits.max_bytes + kSlack;
   child.cpu_seconds = 300;
   child.timeout = kTimeout;
   TRY_ASSIGN(const GitOutcome outcome,
-             run_git_on(quarantine,
+             run_git_on(quarantine.receiving(),
                         {"index-pack", "--stdin", "--fsck-objects",
                          "--max-input-size=" + std::to_string(limits.max_bytes + kSlack)},
                         bundle, -1, child));
@@ -71,25 +73,20 @@ Result<void> receive_pack(const std::string& quarantine, int bundle, const Impor
 }
 
 // What is reachable, no more, from the quarantine into the source.
-Result<void> move_objects(const RepoSource& source, const std::string& quarantine, const std::string& tip,
+Result<void> move_objects(const RepoSource& source, const Quarantine& quarantine, const std::string& tip,
                           const ImportLimits& limits) {
   TRY_ASSIGN(const UniqueFd wanted, temporary_input(tip + "\n^" + source.commit + "\n"));
-  TRY_ASSIGN(const UniqueFd pack,
-             open_file(join_path(quarantine, "transfer.pack"), O_RDWR | O_CREAT | O_EXCL));
   GitLimits child;
   child.timeout = kTimeout;
   child.file_size = 2 * limits.max_bytes + kSlack;
-  TRY_ASSIGN(const GitOutcome packed,
-             run_git_on(quarantine, {"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"},
-                        wanted.get(), pack.get(), child));
+  child.cpu_seconds = 300;
+  child.address_space = 8ull << 30;
+  TRY_ASSIGN(const GitOutcome packed, run_git_on(quarantine.packing(),
+                                                 {"pack-objects", "--revs", "--delta-base-offset", "-q",
+                                                  join_path(quarantine.packed(), "pack")},
+                                                 wanted.get(), -1, child));
   if (!packed.ok()) return fail("import.failed", "git pack-objects: " + last_words(packed.error));
-  if (::lseek(pack.get(), 0, SEEK_SET) != 0) return fail_errno("import.failed", "cannot rewind the pack");
-  child.file_size = 0;
-  TRY_ASSIGN(const GitOutcome stored,
-             run_git_on(source.git_dir, {"index-pack", "--stdin", "--strict"}, pack.get(), -1, child));
-  if (stored.ok()) return {};
-  return fail("import.failed", "cannot write to " + source.git_dir + ": " + last_words(stored.error),
-              "is it writable, and is there room?");
+  return publish_pack(quarantine.packed(), source.git_dir, child.file_size);
 }
 
 }  // namespace
@@ -146,12 +143,7 @@ Result<std::optional<ImportedBranch>> import_bundle(const RepoSource& source, co
   const std::string run_ref = "refs/firestop/" + run_id;
   TRY(check_name(source, run_ref));
 
-  TRY_ASSIGN(const TemporaryDirectory folder,
-             TemporaryDirectory::make_at(join_path(scratch_directory, "quarantine-" + random_hex(8))));
-  const std::string quarantine = join_path(folder.path(), "objects.git");
-  TRY(git_checked(
-      "import.failed", "",
-      {"init", "-q", "--bare", "--template=", "--object-format=" + source.object_format, quarantine}));
+  TRY_ASSIGN(const Quarantine quarantine, Quarantine::make(source, scratch_directory));
   if (::lseek(bundle.get(), static_cast<off_t>(header.bytes), SEEK_SET) < 0)
     return fail_errno("import.failed", bundle_path);
   TRY(receive_pack(quarantine, bundle.get(), limits));
@@ -159,8 +151,18 @@ Result<std::optional<ImportedBranch>> import_bundle(const RepoSource& source, co
   TRY(move_objects(source, quarantine, header.tip, limits));
   const std::string create =
       "create " + run_ref + " " + header.tip + "\ncreate " + branch_of(name) + " " + header.tip + "\n";
-  TRY(git_checked("import.failed", source.git_dir, {"update-ref", "-m", "firestop: run " + run_id, "--stdin"},
-                  create));
+  TRY_ASSIGN(const UniqueFd commands, temporary_input(create));
+  // This one must write in the source. Of the guest's it reads one commit, which fsck has seen.
+  GitLimits limited;
+  limited.address_space = 8ull << 30;
+  limited.cpu_seconds = 60;
+  limited.timeout = kTimeout;
+  TRY_ASSIGN(const GitOutcome updated,
+             run_git_on(source.git_dir, {"update-ref", "-m", "firestop: run " + run_id, "--stdin"},
+                        commands.get(), -1, limited));
+  if (!updated.ok())
+    return fail("import.failed",
+                "git update-ref: " + describe_status(updated.status) + ": " + last_words(updated.error));
   return std::optional<ImportedBranch>(
       {branch_of(name), header.tip, checked.new_commits, checked.uncommitted});
 }

@@ -37,14 +37,13 @@ std::string printable(std::string_view path) {
 
 struct Checker {
   const RepoSource& source;
-  const std::string& quarantine;
+  const Quarantine& quarantine;
   const std::string& tip;
   const ImportLimits& limits;
 
   Result<Ids> own_objects() const;
-  Result<void> join() const;
   Result<void> connected(const Ids& own) const;
-  Result<void> paths_and_links(const std::string& commits) const;
+  Result<void> paths_and_links(const std::string& commits, ObjectReader& objects) const;
   Result<void> no_new_twins() const;
   Result<void> list_paths(const std::string& commit,
                           const std::function<Result<void>(std::string_view)>& each) const;
@@ -55,7 +54,7 @@ Result<Ids> Checker::own_objects() const {
   Ids own;
   uint64_t bytes = 0;
   TRY(git_records(
-      "import.bad_object", quarantine,
+      "import.bad_object", quarantine.reading(),
       {"cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname) %(objectsize)"}, -1,
       '\n', kRecord, [&](std::string_view line) -> Result<void> {
         const size_t space = line.find(' ');
@@ -72,21 +71,10 @@ Result<Ids> Checker::own_objects() const {
   return own;
 }
 
-Result<void> Checker::join() const {
-  const std::string objects = join_path(source.git_dir, "objects");
-  if (objects.find('\n') != std::string::npos)
-    return fail("import.failed", "the path of the repository holds a line break");
-  TRY(write_file_atomic(join_path(quarantine, "objects/info/alternates"), objects + "\n"));
-  const std::string shallow = join_path(source.git_dir, "shallow");
-  if (!exists(shallow)) return {};
-  TRY_ASSIGN(const std::string content, read_file(shallow));
-  return write_file_atomic(join_path(quarantine, "shallow"), content);
-}
-
 // Everything reachable from the tip came along or lies in the history of the base commit.
 Result<void> Checker::connected(const Ids& own) const {
   Ids foreign;
-  auto listed = git_records("import.incomplete", quarantine,
+  auto listed = git_records("import.incomplete", quarantine.reading(),
                             {"rev-list", "--objects", "--no-object-names", tip, "--not", source.commit}, -1,
                             '\n', kRecord, [&](std::string_view id) -> Result<void> {
                               std::string binary = to_binary(id);
@@ -153,13 +141,12 @@ class PathCounter {
 };
 
 // Every name and link that a new commit brings, also if a later one removes it: somebody may look at it.
-Result<void> Checker::paths_and_links(const std::string& commits) const {
+Result<void> Checker::paths_and_links(const std::string& commits, ObjectReader& objects) const {
   TRY_ASSIGN(const UniqueFd input, temporary_input(commits));
-  TRY_ASSIGN(ObjectReader objects, ObjectReader::start(quarantine));
   size_t changes = 0;
   std::string change;  // ":OLDMODE NEWMODE OLDID NEWID STATUS"; its path follows
   return git_records(
-      "import.failed", quarantine,
+      "import.failed", quarantine.reading(),
       {"diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "-z", "--no-renames", "--no-commit-id",
        "--full-index"},
       input.get(), '\0', kRecord, [&](std::string_view record) -> Result<void> {
@@ -199,7 +186,7 @@ Result<void> Checker::paths_and_links(const std::string& commits) const {
 
 Result<void> Checker::list_paths(const std::string& commit,
                                  const std::function<Result<void>(std::string_view)>& each) const {
-  return git_records("import.failed", quarantine,
+  return git_records("import.failed", quarantine.reading(),
                      {"ls-tree", "-r", "-t", "-z", "--name-only", "--full-tree", commit}, -1, '\0', kRecord,
                      each);
 }
@@ -256,15 +243,15 @@ Result<void> Checker::no_new_twins() const {
 
 }  // namespace
 
-Result<CheckedCommits> check_commits(const RepoSource& source, const std::string& quarantine,
+Result<CheckedCommits> check_commits(const RepoSource& source, const Quarantine& quarantine,
                                      const std::string& tip, const ImportLimits& limits) {
   const Checker checker{source, quarantine, tip, limits};
   TRY_ASSIGN(const Ids own, checker.own_objects());
   if (!own.contains(to_binary(tip))) return fail("import.incomplete", "the bundle lacks its own tip");
-  TRY(checker.join());
+  TRY(quarantine.join(source));
   CheckedCommits checked;
+  TRY_ASSIGN(ObjectReader objects, ObjectReader::start(quarantine.reading()));
   {
-    TRY_ASSIGN(ObjectReader objects, ObjectReader::start(quarantine));
     auto commit = objects.read(tip, "commit", kMaxCommitBytes);
     if (!commit) return fail("import.bad_object", "the tip is no commit: " + commit.error().message);
     const size_t body = commit->find("\n\n");
@@ -274,9 +261,8 @@ Result<CheckedCommits> check_commits(const RepoSource& source, const std::string
   }
   TRY(checker.connected(own));
   std::string commits;
-  TRY_ASSIGN(ObjectReader trees, ObjectReader::start(quarantine));
-  PathCounter counter(trees, source.object_format == "sha256" ? 32 : 20);
-  TRY(git_records("import.failed", quarantine,
+  PathCounter counter(objects, source.object_format == "sha256" ? 32 : 20);
+  TRY(git_records("import.failed", quarantine.reading(),
                   {"rev-list", "--no-commit-header", "--format=%H %T", tip, "--not", source.commit}, -1, '\n',
                   kRecord, [&](std::string_view line) -> Result<void> {
                     const std::string_view id = line.substr(0, line.find(' '));
@@ -287,7 +273,7 @@ Result<CheckedCommits> check_commits(const RepoSource& source, const std::string
                     commits.append(id).append("\n");
                     return counter.count(to_binary(line.substr(id.size() + 1))).map([](uint64_t) {});
                   }));
-  TRY(checker.paths_and_links(commits));
+  TRY(checker.paths_and_links(commits, objects));
   TRY(checker.no_new_twins());
   return checked;
 }

@@ -1,5 +1,5 @@
-// What vm_jail_test runs in a jail in QEMU's place: tries to get out, and says how far it came. Every attempt
-// is a line "NAME RESULT", where RESULT is "ok" or the error's name.
+// What the jails' tests run in QEMU's or git's place: tries to get out, and says how far it came. Every
+// attempt is a line "NAME RESULT", where RESULT is "ok" or the error's name.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +56,40 @@ void reach_for_files(const char* own) {
   say("more memory", ::ftruncate(memory, off_t{1} << 40) == 0 ? ::write(memory, "x", 1) : -1);
   list("/");
   list("/dev");
+}
+
+// The folders that parser_jail_test gives.
+void reach_for_folders(const std::string& root) {
+  const auto open = [&](const char* name, int flags, mode_t mode = 0) {
+    return ::open((root + name).c_str(), flags, mode);
+  };
+  say("read a file of a folder", open("/read/file", O_RDONLY));
+  say("write a file of a read-only folder", open("/read/file", O_RDWR));
+  say("create in a read-only folder", open("/read/new", O_WRONLY | O_CREAT, 0600));
+  say("create in a writable folder", open("/write/new", O_WRONLY | O_CREAT, 0600));
+  say("create in a read-only folder of a writable one", open("/write/inner/new", O_WRONLY | O_CREAT, 0600));
+  say("see a folder that it was not given", open("/hidden", O_RDONLY));
+  say("leave a folder", open("/read/../../../etc/passwd", O_RDONLY));
+  say("make a set-uid file", open("/write/program", O_WRONLY | O_CREAT, 04755));
+}
+
+// Takes more and more, and says what stopped it.
+void eat(const std::string& what, const std::string& root) {
+  constexpr size_t kPiece = 1u << 16;
+  static const char piece[kPiece] = {1};
+  const int file = what == "eat disk" ? ::open((root + "/write/file").c_str(), O_WRONLY | O_CREAT, 0600) : -1;
+  for (long count = 0;; ++count) {
+    if (what == "eat memory") {
+      void* more = std::malloc(kPiece);
+      if (more) ::memset(more, 1, kPiece);
+      if (more) continue;
+    } else if (what != "eat disk" || ::write(file, piece, kPiece) > 0) {
+      continue;
+    }
+    std::printf("%s after %ld\n", ::strerrorname_np(errno), count);
+    std::fflush(stdout);
+    ::_exit(0);
+  }
 }
 
 void reach_for_others(pid_t victim) {
@@ -135,7 +169,10 @@ int main(int argc, char** argv) {
     say("here", 0);
     for (;;) ::pause();
   }
+  const std::string root = argc > 2 ? argv[2] : "";
+  if (what.starts_with("eat")) eat(what, root);
   describe();
+  if (!root.empty()) reach_for_folders(root);
   reach_for_files(argv[0]);
   reach_for_others(static_cast<pid_t>(::atoi(what.c_str())));
   reach_for_rights();

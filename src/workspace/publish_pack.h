@@ -1,0 +1,16 @@
+// A finished pack becomes part of a repository, without a git that would have to see all of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace firestop::workspace {
+
+// Copies the one pack-HASH.{pack,rev,idx} in `folder` (hostile: its own names and sizes are not believed)
+// into GIT_DIR/objects/pack, the index last, since with it the pack is there. Nothing is overwritten.
+// `max_bytes` bounds each file. Error: "import.failed".
+Result<void> publish_pack(const std::string& folder, const std::string& git_dir, uint64_t max_bytes);
+
+}  // namespace firestop::workspace
