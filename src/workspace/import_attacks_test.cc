@@ -194,6 +194,20 @@ TEST_F(ImportBundle, inv12_ReplaceRefsAndGraftsHideNothing) {
   EXPECT_EQ(shell("git --no-replace-objects log --format=%s agent/job", "src"), "x\nthird\nsecond\nfirst");
 }
 
+// Content that was harmless under its old name, and is in the source already.
+TEST_F(ImportBundle, inv12_OldContentUnderANewNameIsJudgedByIt) {
+  shell(
+      "printf '[submodule \"x\"]\\npath = x\\nurl = -u./payload\\n' > harmless; git add .; git commit -qm "
+      "text",
+      "src");
+  shell("rm -rf guest; git clone -q --single-branch src guest");
+  in_guest("git mv harmless .gitmodules; git commit -qm renamed; bundle $(git rev-parse HEAD) > ../bundle");
+  EXPECT_EQ(error_code(import()), "import.bad_object");
+  in_guest(
+      "git mv .gitmodules other; git commit -q --amend -m moved; bundle $(git rev-parse HEAD) > ../bundle");
+  EXPECT_EQ(error_code(import()), "no error");
+}
+
 TEST_F(ImportBundle, inv12_ObjectsOfTheSourcesAlternatesStayPrivate) {
   // "borrower" has all of src's objects by alternates, and the branch main only.
   shell(
@@ -231,6 +245,11 @@ TEST_F(ImportBundle, inv12_OddSourcesTakeABranchToo) {
        "commit -qm "
        "lfs; git config filter.lfs.clean false; git config filter.lfs.smudge false; git config "
        "filter.lfs.required true",
+       ""},
+      {"submodules",
+       "git clone -q src from; cd from; printf '[submodule \"s\"]\\n\\tpath = s\\n\\turl = ../s\\n' > "
+       ".gitmodules; git "
+       "update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s; git add .gitmodules; git commit -qm s",
        ""},
       {"others", "git clone -q src from", "[ $(id -u) != 0 ] || chown -R 54321:54322 from"},
       {"private", "git clone -q src from",

@@ -56,18 +56,18 @@ Result<void> check_pack_header(int fd, off_t offset, const ImportLimits& limits)
   return {};
 }
 
-// Unpacks and fscks every object that came, alone.
+// Unpacks every object that came, alone: nothing of the source is in reach yet.
 Result<void> receive_pack(const Quarantine& quarantine, int bundle, const ImportLimits& limits) {
   GitLimits child;
   child.address_space = (2ull << 30) + 2 * limits.max_bytes;
   child.file_size = limits.max_bytes + kSlack;
   child.cpu_seconds = 300;
   child.timeout = kTimeout;
-  TRY_ASSIGN(const GitOutcome outcome,
-             run_git_on(quarantine.receiving(),
-                        {"index-pack", "--stdin", "--fsck-objects",
-                         "--max-input-size=" + std::to_string(limits.max_bytes + kSlack)},
-                        bundle, -1, child));
+  TRY_ASSIGN(
+      const GitOutcome outcome,
+      run_git_on(quarantine.receiving(),
+                 {"index-pack", "--stdin", "--max-input-size=" + std::to_string(limits.max_bytes + kSlack)},
+                 bundle, -1, child));
   if (outcome.ok()) return {};
   return fail("import.bad_object", "git refuses the objects: " + last_words(outcome.error));
 }

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "workspace/git.h"
 #include "workspace/host_tree.h"
+#include "workspace/publish_pack.h"
 
 namespace firestop::workspace {
 namespace {
@@ -42,6 +43,7 @@ struct Checker {
   const ImportLimits& limits;
 
   Result<Ids> own_objects() const;
+  Result<void> fsck() const;
   Result<void> connected(const Ids& own) const;
   Result<void> paths_and_links(const std::string& commits, ObjectReader& objects) const;
   Result<void> no_new_twins() const;
@@ -69,6 +71,24 @@ Result<Ids> Checker::own_objects() const {
         return {};
       }));
   return own;
+}
+
+// Every object that came, beside those that it may name: what a tree calls .gitmodules is judged as that,
+// also when it lay in the source before.
+Result<void> Checker::fsck() const {
+  const std::string folder = join_path(quarantine.git_dir(), "objects/pack");
+  TRY_ASSIGN(const std::string name, name_of_pack(folder));
+  GitLimits limit;
+  limit.address_space = (2ull << 30) + 2 * limits.max_bytes;
+  limit.file_size = limits.max_bytes + (64u << 20);
+  limit.cpu_seconds = 300;
+  TRY_ASSIGN(const GitOutcome outcome,
+             run_git_on(quarantine.packing(),
+                        {"index-pack", "--fsck-objects", "-o", join_path(quarantine.packed(), "checked.idx"),
+                         join_path(folder, name + ".pack")},
+                        -1, -1, limit));
+  if (outcome.ok()) return {};
+  return fail("import.bad_object", "git refuses the objects: " + last_words(outcome.error));
 }
 
 // Everything reachable from the tip came along or lies in the history of the base commit.
@@ -249,6 +269,7 @@ Result<CheckedCommits> check_commits(const RepoSource& source, const Quarantine&
   TRY_ASSIGN(const Ids own, checker.own_objects());
   if (!own.contains(to_binary(tip))) return fail("import.incomplete", "the bundle lacks its own tip");
   TRY(quarantine.join(source));
+  TRY(checker.fsck());
   CheckedCommits checked;
   TRY_ASSIGN(ObjectReader objects, ObjectReader::start(quarantine.reading()));
   {

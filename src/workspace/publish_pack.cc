@@ -21,25 +21,6 @@ namespace {
 constexpr const char* kHint = "is it writable, and is there room?";
 constexpr std::string_view kExtensions[] = {".pack", ".rev", ".idx"};
 
-// "pack-HASH" of the pack in `folder`.
-Result<std::string> name_of_pack(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
-  if (!directory) return fail_errno("import.failed", folder);
-  std::string found;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const std::string_view name = entry->d_name;
-    if (!name.ends_with(".pack")) continue;
-    const std::string_view stem = name.substr(0, name.size() - 5);
-    const std::string_view hash = stem.starts_with("pack-") ? stem.substr(5) : "";
-    if ((hash.size() != 40 && hash.size() != 64) ||
-        hash.find_first_not_of("0123456789abcdef") != std::string_view::npos || !found.empty())
-      return fail("import.failed", "git pack-objects made files of odd names");
-    found = stem;
-  }
-  if (found.empty()) return fail("import.failed", "git pack-objects made no pack");
-  return found;
-}
-
 Result<void> copy_all(int from, int to, uint64_t max_bytes, const std::string& name) {
   std::vector<char> piece(1u << 20);
   uint64_t done = 0;
@@ -83,6 +64,24 @@ Result<void> publish(const std::string& from_path, int target, const struct stat
 }
 
 }  // namespace
+
+Result<std::string> name_of_pack(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
+  if (!directory) return fail_errno("import.failed", folder);
+  std::string found;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.ends_with(".pack")) continue;
+    const std::string_view stem = name.substr(0, name.size() - 5);
+    const std::string_view hash = stem.starts_with("pack-") ? stem.substr(5) : "";
+    if ((hash.size() != 40 && hash.size() != 64) ||
+        hash.find_first_not_of("0123456789abcdef") != std::string_view::npos || !found.empty())
+      return fail("import.failed", "git made a pack of an odd name");
+    found = stem;
+  }
+  if (found.empty()) return fail("import.failed", "git made no pack");
+  return found;
+}
 
 Result<void> publish_pack(const std::string& folder, const std::string& git_dir, uint64_t max_bytes) {
   TRY_ASSIGN(const std::string name, name_of_pack(folder));

@@ -26,6 +26,7 @@ class Quarantine {
   // For pack-objects, which writes PACKED()/pack-HASH.{pack,idx,rev}.
   GitPlace packing() const { return {git_dir_, packer_}; }
   const std::string& packed() const { return packed_; }
+  const std::string& git_dir() const { return git_dir_; }
 
   // From now on the source's objects can be referred to.
   Result<void> join(const RepoSource& source) const;
