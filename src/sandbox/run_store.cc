@@ -80,9 +80,10 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
   return names;
 }
 
+// Whole names: what was half written has another behind them.
 bool stays(std::string_view name) {
-  return name == "run.json" || name == "lock" || name.starts_with("manifest.") ||
-         name.starts_with("console.");
+  return name == "run.json" || name == "lock" || name == "manifest.yaml" || name == "manifest.canonical" ||
+         name == "console.log";
 }
 
 Result<void> remove_work(const std::string& directory) {

@@ -48,6 +48,7 @@ class RunStoreTest : public ::testing::Test {
                         write_file_atomic(run->directory() + "/scratch.img", "disk") &&
                         write_file_atomic(run->directory() + "/work/deep/file", "x") &&
                         write_file_atomic(run->directory() + "/manifest.yaml", "firestop: 1\n") &&
+                        write_file_atomic(run->directory() + "/manifest.canonical.aB3dEf", "{") &&
                         write_file_atomic(run->directory() + "/console.log", "hello\n");
       if (!made) ::_exit(1);
       (void)!::write(ready[1], "r", 1);
@@ -136,7 +137,7 @@ TEST_F(RunStoreTest, MovingKeepsTheLock) {
   EXPECT_FALSE(store().find(kId1)->alive);
 }
 
-TEST_F(RunStoreTest, AKilledOwnerIsSweptAndOnlyIt) {
+TEST_F(RunStoreTest, inv15_AKilledOwnerIsSweptAndOnlyIt) {
   const pid_t dies = owner("dies", kId1, RunState::kRunning);
   const pid_t lives = owner("lives", kId2, RunState::kRunning);
   EXPECT_THAT(*store().sweep(), IsEmpty());
@@ -149,6 +150,7 @@ TEST_F(RunStoreTest, AKilledOwnerIsSweptAndOnlyIt) {
   EXPECT_EQ(dead->record.reason, "owner.died");
   EXPECT_FALSE(exists(path(kId1, "scratch.img")));
   EXPECT_FALSE(exists(path(kId1, "work")));
+  EXPECT_FALSE(exists(path(kId1, "manifest.canonical.aB3dEf"))) << "half written";
   EXPECT_TRUE(exists(path(kId1, "manifest.yaml")));
   EXPECT_TRUE(exists(path(kId1, "console.log")));
 
@@ -278,7 +280,7 @@ TEST_F(RunStoreTest, ARunOfANewerFirestopIsLeftAlone) {
   EXPECT_THAT(store().find(kId1)->note, HasSubstr("newer firestop"));
 }
 
-TEST_F(RunStoreTest, ANameIsTakenWhileItsRunLives) {
+TEST_F(RunStoreTest, inv15_ANameIsTakenWhileItsRunLives) {
   {
     const auto first = store().create("fix", kId1);
     ASSERT_TRUE(first);
