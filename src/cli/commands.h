@@ -28,6 +28,7 @@ CommandSpec completion_command();
 CommandSpec help_command();
 CommandSpec version_command();
 CommandSpec man_command();       // hidden: makes the manual pages
+CommandSpec egress_process_command();  // hidden: a sandbox's network process, started by `run` only
 CommandSpec complete_command();  // hidden: what shells ask while somebody types
 
 }  // namespace firestop::cli

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "egress/seam.h"
 #include "image/image.h"
 #include "image/program.h"
 #include "vmm/vmm.h"
@@ -182,6 +183,18 @@ Check check_jail() {
           made.error().hint};
 }
 
+// Makes one, and lets it go.
+Check check_network() {
+  const auto made = egress::make_seam();
+  if (made) return ok("network", "network", "a sandbox's own network can be made (namespaces, /dev/net/tun, nft)");
+  return {"network",
+          "network",
+          Health::kDegraded,
+          made.error().message,
+          "manifests with `egress` do not start; others do",
+          made.error().hint};
+}
+
 // The nearest folder that exists: what is missing is made below it.
 std::string existing(std::string directory) {
   while (!exists(directory) && directory != "/" && directory != ".") directory = parent_path(directory);
@@ -234,6 +247,7 @@ std::vector<Check> check_host() {
   const Health building = has_image ? Health::kDegraded : Health::kMissing;
   std::vector<Check> checks{check_kernel(), check_qemu(), check_kvm(image), check_guest_program()};
   checks.push_back(check_jail());
+  checks.push_back(check_network());
   checks.push_back(
       has_image
           ? ok("image", "guest image",

@@ -96,6 +96,8 @@ Result<int> run(const ParsedArgs& args, Context& context) {
   request.terminal = args.has("--tty");
   request.keep = args.has("--keep");
   request.out_directory = args.value_or("--out", "");
+  request.connect_to = args.values("--connect-to");
+  request.upstream_ca = args.value_or("--upstream-ca", "");
   request.allowed_signers = args.value_or("--allowed-signers", "");
   const char* term = std::getenv("TERM");
   request.term = term && *term ? term : "xterm";
@@ -156,6 +158,15 @@ CommandSpec run_command() {
            {.name = "--allowed-signers",
             .metavar = "FILE",
             .help = "refuse a manifest that is not signed by one of these, as `firestop verify` does",
+            .kind = OptionKind::kValue,
+            .completes = Completes::kFiles},
+           {.name = "--connect-to",
+            .metavar = "HOST:PORT=ADDRESS:PORT",
+            .help = "dial this address where a rule of `egress` lets the sandbox reach the host",
+            .kind = OptionKind::kRepeatable},
+           {.name = "--upstream-ca",
+            .metavar = "FILE",
+            .help = "certificates (PEM) that servers may have besides those that this host trusts",
             .kind = OptionKind::kValue,
             .completes = Completes::kFiles},
            {.name = "--tty", .help = "give the command a terminal"},

@@ -51,6 +51,14 @@ class Lines {
   Terminal& terminal_;
 };
 
+std::string network_text(const RunRecord::Network& network) {
+  const auto count = [](uint64_t number, const char* what) { return std::to_string(number) + " " + what; };
+  return count(network.allowed, "allowed, ") + count(network.denied, "denied, ") +
+         count(network.failed, "failed, ") + (network.alarms > 0 ? count(network.alarms, "alarms, ") : "") +
+         (network.lost > 0 ? count(network.lost, "lost, ") : "") + format_bytes(network.bytes) +
+         " on the link (network.jsonl)";
+}
+
 std::string steps_text(const RunRecord& record, const Terminal& terminal) {
   int64_t most = 1;
   for (const auto& [step, us] : record.steps_us) most = std::max(most, us);
@@ -103,6 +111,9 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
   for (const auto& denied : record.denied)
     lines.add("refused", "to " + denied.kind + " " + (denied.path.empty() ? "others" : denied.path) + ", " +
                              std::to_string(denied.count) + (denied.count == 1 ? " time" : " times"));
+  if (record.network.used) lines.add("network", network_text(record.network));
+  for (const auto& mapping : record.network.connect_to) lines.add("connect-to", mapping);
+  lines.add("upstream-ca", record.network.upstream_ca);
   lines.add("directory", store.directory_of(record.id));
   const std::string console = join_path(store.directory_of(record.id), "console.log");
   if (exists(console)) lines.add("console", console);

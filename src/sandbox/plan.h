@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "channel/messages.h"
+#include "egress/process.h"
 #include "manifest/manifest.h"
 #include "sandbox/seal.h"
 #include "workspace/workspace.h"
@@ -20,9 +21,11 @@ struct RunRequest {
   std::map<std::string, std::string> binds;  // --bind NAME=PATH
   std::vector<std::string> command;          // replaces the manifest's
   bool terminal = false;
-  bool keep = false;            // leave the run's disks where they are
-  std::string out_directory;    // "" means firestop-out/NAME beside the manifest
-  std::string term;             // TERM for --tty
+  bool keep = false;                    // leave the run's disks where they are
+  std::string out_directory;            // "" means firestop-out/NAME beside the manifest
+  std::string term;                     // TERM for --tty
+  std::vector<std::string> connect_to;  // --connect-to HOST:PORT=ADDRESS:PORT
+  std::string upstream_ca;              // --upstream-ca FILE
   std::string allowed_signers;  // a file; "" asks for a signature only if the host's configuration does
 };
 
@@ -43,6 +46,7 @@ struct Plan {
   std::map<std::string, std::string> binds;  // absolute
   std::vector<workspace::RepoSource> repositories;
   std::vector<PlannedDisk> disks;
+  egress::ProcessConfig egress;
   std::string out_directory;  // absolute; must not exist
   bool has_outputs = false;
 };

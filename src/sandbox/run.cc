@@ -9,11 +9,13 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "image/image.h"
 #include "jail/container_filter.h"
+#include "sandbox/network.h"
 #include "sandbox/results.h"
 #include "sandbox/session.h"
 #include "vmm/vmm.h"
@@ -127,6 +129,11 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
                  "more output than limits.output (" + format_bytes(manifest.limits.output) +
                      "); the command was ended",
                  "raise limits.output, or write to a file");
+    case EndCause::kNetworkCap:
+      return own(ExitStatus::kCap, "cap.network",
+                 "more network traffic than limits.network.bytes (" +
+                     format_bytes(manifest.limits.network.bytes.value_or(0)) + "); the command was ended",
+                 "raise limits.network.bytes");
     case EndCause::kInterrupted:
       return Finished{128 + SIGINT, Error{"run.interrupted", "interrupted; the command was ended", {}, 0}};
     case EndCause::kFailed: {
@@ -176,6 +183,14 @@ void note_what_was_refused(const SessionEnd& end, RunRecord& record, std::vector
                     (times == 1 ? " execution was refused: " : " executions were refused: ") + paths);
 }
 
+void take_over(const RunRecord::Network& seen, RunRecord::Network& record) {
+  auto connect_to = std::move(record.connect_to);
+  auto upstream_ca = std::move(record.upstream_ca);
+  record = seen;
+  record.connect_to = std::move(connect_to);
+  record.upstream_ca = std::move(upstream_ca);
+}
+
 class Life {
  public:
   Life(const RunRequest& request, const RunEvents& events) : request_(request), events_(events) {}
@@ -193,7 +208,7 @@ class Life {
     run.record().image = boot.name;
     run.record().image_digest = boot.digest;
     run.record().accelerator = probe.accelerator == vmm::Accelerator::kKvm ? "kvm" : "tcg";
-    TRY_ASSIGN(const auto machine, make_machine(plan, run, boot, probe.accelerator));
+    TRY_ASSIGN(auto machine, make_machine(plan, run, boot, probe.accelerator));
     steps.done("workspace");
     TRY_ASSIGN(auto filter, jail::container_filter());
     SessionConfig config;
@@ -217,9 +232,20 @@ class Life {
     config.outputs_path = archive_path(run);
     TRY(run.save());
     steps.done("record");
+    std::unique_ptr<Network> network;
+    if (!plan.manifest.egress.empty()) {
+      TRY_ASSIGN(network, Network::make(plan.egress, plan.manifest.limits.network, run.directory()));
+      config.start.network = true;
+      config.start.authority = network->ready().authority;
+      config.start.authority_hash = network->ready().authority_hash;
+      config.network = network.get();
+      machine.tap = network->tap();
+      steps.done("network");
+    }
     TRY_ASSIGN(auto launched, vmm::launch(machine, [this](const std::string& text) { notice(text); }));
     for (const auto& s : launched.vm.steps())
       run.record().steps_us.emplace_back("vmm: " + s.step, s.took.count());
+    if (network) network->tap_is_taken();
     steps.done("launch");
     TRY_ASSIGN(const auto io, LocalIo::open({.terminal = request_.terminal}));
     run.record().state = RunState::kRunning;
@@ -231,6 +257,10 @@ class Life {
     if (!launched.vm.console().empty())
       (void)write_file_atomic(run.directory() + "/console.log", launched.vm.console());
     launched.vm.kill();
+    if (network) {
+      network->finish();
+      take_over(network->summary(), run.record().network);
+    }
     io->finish();
     io->restore_terminal();
     return end;
@@ -299,6 +329,9 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
     record.signer_key = plan.seal.signer->fingerprint;
   }
   record.command = plan.command;
+  record.network.used = !plan.manifest.egress.empty();
+  record.network.connect_to = request.connect_to;
+  if (!plan.egress.upstream_ca.empty()) record.network.upstream_ca = sha256_hex(plan.egress.upstream_ca);
   (void)write_file_atomic(owned->directory() + "/manifest.yaml", plan.manifest_text);
   (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);
 

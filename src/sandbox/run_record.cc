@@ -33,6 +33,40 @@ RunRecord::Branch branch_of(const Json& json) {
           json.string_or("commit", ""), small(json, "new_commits"),       json.bool_or("uncommitted", false)};
 }
 
+// Null when there was none.
+Json network_json(const RunRecord::Network& network) {
+  if (!network.used) return {};
+  return JsonObject{{"allowed", network.allowed},
+                    {"denied", network.denied},
+                    {"failed", network.failed},
+                    {"alarms", network.alarms},
+                    {"lost", network.lost},
+                    {"bytes", network.bytes},
+                    {"landlock", network.landlock},
+                    {"connect_to", JsonArray(network.connect_to.begin(), network.connect_to.end())},
+                    {"upstream_ca", network.upstream_ca}};
+}
+
+RunRecord::Network network_of(const Json& json) {
+  RunRecord::Network out;
+  out.used = json.as_object() != nullptr;
+  const auto count = [&json](const char* key) {
+    return static_cast<uint64_t>(std::max<int64_t>(0, json.int_or(key, 0)));
+  };
+  out.allowed = count("allowed");
+  out.denied = count("denied");
+  out.failed = count("failed");
+  out.alarms = count("alarms");
+  out.lost = count("lost");
+  out.bytes = count("bytes");
+  out.landlock = json.bool_or("landlock", false);
+  if (const Json* given = json.find("connect_to"); given && given->as_array())
+    for (const Json& each : *given->as_array())
+      if (each.as_string()) out.connect_to.push_back(*each.as_string());
+  out.upstream_ca = json.string_or("upstream_ca", "");
+  return out;
+}
+
 }  // namespace
 
 const char* to_string(RunState state) {
@@ -76,6 +110,7 @@ Json RunRecord::to_json() const {
       {"outputs",
        JsonObject{{"directory", outputs_directory}, {"files", output_files}, {"bytes", output_bytes}}},
       {"denied", std::move(refused)},
+      {"network", network_json(network)},
       {"steps", std::move(steps)}};
 }
 
@@ -132,6 +167,7 @@ Result<RunRecord> RunRecord::from_json(const Json& json) {
     for (const Json& each : *refused)
       record.denied.push_back(
           {each.string_or("kind", ""), each.string_or("path", ""), each.int_or("count", 0)});
+  record.network = network_of(part("network"));
   if (const JsonArray* steps = part("steps").as_array())
     for (const Json& step : *steps)
       record.steps_us.emplace_back(step.string_or("step", ""), step.int_or("us", 0));

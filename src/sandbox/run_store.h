@@ -52,6 +52,18 @@ struct RunRecord {
     bool operator==(const Denied&) const = default;
   };
   std::vector<Denied> denied;
+  // What crossed, and what tried to: counts over network.jsonl.
+  struct Network {
+    bool used = false;      // the sandbox had a network
+    bool landlock = false;  // the kernel took file access away from its process
+    uint64_t allowed = 0, denied = 0, failed = 0, alarms = 0;
+    uint64_t lost = 0;                    // that could not be kept
+    uint64_t bytes = 0;                   // over the guest's link, both ways
+    std::vector<std::string> connect_to;  // as the operator gave it
+    std::string upstream_ca;              // SHA-256 of the file that the operator gave; "" means none
+    bool operator==(const Network&) const = default;
+  };
+  Network network;
   std::vector<std::pair<std::string, int64_t>> steps_us;  // where the time went, in order
 
   codec::Json to_json() const;
@@ -71,7 +83,8 @@ class OwnedRun {
   const std::string& directory() const { return directory_; }  // 0700
   RunRecord& record() { return record_; }
   Result<void> save();  // atomically
-  // Removes the run's disks and temporary files: all but run.json, lock, manifest.* and console.*.
+  // Removes the run's disks and temporary files: all but run.json, network.jsonl, lock, manifest.* and
+  // console.*.
   Result<void> remove_work_files();
 
  private:

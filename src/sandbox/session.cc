@@ -250,6 +250,7 @@ struct Session::State {
     deadline.reset();
     grace.reset();
     if (in) in->stop();
+    if (config.network) config.network->finish();
     // Never past the rating by more than the least.
     const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
     const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
@@ -337,6 +338,9 @@ struct Session::State {
         vm.drain_console();
         if (events & Loop::kHangup) console_watch.reset();
       });
+    if (config.network)
+      config.network->watch(loop, {.failed = [this](Error error) { failed(std::move(error)); },
+                                   .capped = [this] { stop(EndCause::kNetworkCap); }});
     for (const int number : {SIGINT, SIGTERM, SIGHUP})
       signals.push_back(loop.on_signal(number, [this, number] { interrupted(number); }));
     if (config.exec.terminal)
@@ -353,6 +357,7 @@ struct Session::State {
   }
 
   void unwatch_everything() {
+    if (config.network) config.network->unwatch();
     channel_watch.reset();
     exit_watch.reset();
     console_watch.reset();

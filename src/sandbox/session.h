@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "channel/messages.h"
 #include "sandbox/local_io.h"
+#include "sandbox/network.h"
 #include "vmm/vmm.h"
 
 namespace firestop::sandbox {
@@ -25,6 +26,7 @@ struct SessionConfig {
   uint64_t output_limit = 0;              // stdout plus stderr, bytes
   uint64_t result_limit = 0;              // what comes back, as sent, bytes
   std::vector<std::string> bundle_paths;  // files to write, one per start.repositories
+  Network* network = nullptr;             // not owned; the sandbox's, where it has one
   std::string outputs_path;               // the archive of outputs; empty if none are declared
 };
 
@@ -32,6 +34,7 @@ enum class EndCause {
   kExited,       // the command ended by itself
   kRating,       // the deadline came
   kOutputCap,    // more output than limits.output
+  kNetworkCap,   // more bytes than limits.network.bytes
   kInterrupted,  // the user asked twice, or we were told to terminate
   kFailed,       // machine, guest or protocol failed; see `error`
 };

@@ -16,7 +16,7 @@ class DoctorTest(CliTest):
 
     def test_every_check_says_what_it_found_and_how_to_mend_it(self):
         document, checks = self.checks()
-        self.assertEqual(set(checks), {"kernel", "qemu", "kvm", "guest", "jail", "image", "mmdebstrap", "userns", "subids",
+        self.assertEqual(set(checks), {"kernel", "qemu", "kvm", "guest", "jail", "network", "image", "mmdebstrap", "userns", "subids",
                                        "git", "ssh_keygen", "mke2fs", "cgroups", "memory", "state_disk", "cache_disk"})
         for check in document["checks"]:
             self.assertEqual(set(check), {"id", "title", "state", "found", "meaning", "mend"})

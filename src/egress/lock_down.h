@@ -1,0 +1,22 @@
+// What the egress process gives up once it is set up, for good. Before it made any thread: Landlock counts
+// for the thread that asks and those that it makes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "jail/landlock.h"
+
+namespace firestop::egress {
+
+// At the very beginning, before anything secret is there: no core files, nobody of this user may look into
+// this process, descriptors for `connections`.
+Result<void> keep_to_itself(uint32_t connections);
+
+// Capabilities, files but `readable`, programs, processes, every system call that is not listed
+// (jail/network_filter.h).
+Result<jail::Landlocked> lock_down(const std::vector<std::string>& readable);
+
+}  // namespace firestop::egress

@@ -1,0 +1,127 @@
+#include "sandbox/network.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "egress/crossing_json.h"
+
+namespace firestop::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kReadyLimit{60000}, kSelfTestLimit{20000}, kEndLimit{3000};
+constexpr milliseconds kMeasureEvery{250};
+constexpr const char* kProgram = "/proc/self/exe";
+
+Error gone(const std::string& why) {
+  return Error{"egress.gone", "the sandbox's network process " + why + "; the command was ended", {}, 0};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Network>> Network::make(const egress::ProcessConfig& config,
+                                               const manifest::NetworkLimits& limits,
+                                               const std::string& directory) {
+  TRY_ASSIGN(egress::Seam seam,
+             egress::make_seam({.rate = limits.rate.value_or(0), .bytes = limits.bytes.value_or(0)}));
+  TRY_ASSIGN(auto process, egress::EgressProcess::start(kProgram, config, seam, kReadyLimit));
+  TRY(egress::self_test(process, seam.tap.get(), kSelfTestLimit));
+  TRY_ASSIGN(UniqueFd log,
+             open_file(join_path(directory, kNetworkLog), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600));
+  return std::unique_ptr<Network>(
+      new Network(std::move(seam), std::move(process), std::move(log), limits.bytes.value_or(0)));
+}
+
+Network::Network(egress::Seam seam, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes)
+    : seam_(std::move(seam)), process_(std::move(process)), log_(std::move(log)), most_bytes_(most_bytes) {
+  summary_.used = true;
+  summary_.landlock = process_.ready().landlock;
+}
+
+Network::~Network() {
+  finish();
+}
+
+void Network::watch(Loop& loop, Watcher watcher) {
+  watcher_ = std::move(watcher);
+  link_watch_ = loop.watch(process_.link_fd(), Loop::kReadable, [this](int) { take(); });
+  exit_watch_ = loop.watch(process_.exit_fd(), Loop::kReadable, [this](int) {
+    exit_watch_.reset();
+    take();
+    if (!over_) fail_with(gone("ended: " + describe_status(process_.kill())));
+  });
+  if (most_bytes_ > 0) meter_watch_ = loop.every(kMeasureEvery, [this] { measure(); });
+}
+
+void Network::unwatch() {
+  link_watch_.reset();
+  exit_watch_.reset();
+  meter_watch_.reset();
+  watcher_ = {};
+}
+
+void Network::take() {
+  const auto state = process_.receive({[this](const egress::Crossing& crossing) { record(crossing); },
+                                       [this](uint64_t count) { lost(count); }});
+  if (!state) return fail_with(state.error());
+  if (*state == egress::EgressProcess::State::kEnded)
+    fail_with(gone("ended: " + describe_status(process_.kill())));
+}
+
+void Network::measure() {
+  const auto bytes = egress::bytes_of(seam_.meter.get());
+  if (!bytes) return fail_with(bytes.error());
+  summary_.bytes = *bytes;
+  if (*bytes < most_bytes_) return;
+  meter_watch_.reset();
+  if (watcher_.capped) watcher_.capped();
+}
+
+void Network::fail_with(Error error) {
+  if (over_) return;
+  over_ = true;
+  process_.kill();
+  const auto failed = watcher_.failed;
+  unwatch();
+  if (failed) failed(std::move(error));
+}
+
+void Network::record(const egress::Crossing& crossing) {
+  if (crossing.kind == egress::Crossing::Kind::kAlarm) ++summary_.alarms;
+  if (crossing.verdict == "allowed") ++summary_.allowed;
+  if (crossing.verdict == "denied") ++summary_.denied;
+  if (crossing.verdict == "failed") ++summary_.failed;
+  const std::string line = codec::write_json(egress::to_json(crossing)) + "\n";
+  if (logged_ + line.size() > kMostNetworkLog) return lost(1);
+  logged_ += line.size();
+  if (auto written = write_all(log_.get(), line); !written)
+    fail_with(Error{"record.write", "what crossed cannot be recorded: " + written.error().message, {}, 0});
+}
+
+void Network::finish() {
+  if (over_) return;
+  unwatch();
+  if (const auto bytes = egress::bytes_of(seam_.meter.get())) summary_.bytes = *bytes;
+  process_.finish();
+  const auto deadline = Clock::now() + kEndLimit;
+  while (!over_) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    pollfd wait{process_.link_fd(), POLLIN, 0};
+    if (left <= 0) break;
+    if (::poll(&wait, 1, static_cast<int>(left)) <= 0) continue;
+    const auto state = process_.receive({[this](const egress::Crossing& crossing) { record(crossing); },
+                                         [this](uint64_t count) { lost(count); }});
+    if (!state || *state == egress::EgressProcess::State::kEnded) break;
+  }
+  over_ = true;
+  process_.kill();
+}
+
+}  // namespace firestop::sandbox

@@ -1,0 +1,67 @@
+// A run's network: the link of its guest, the process at the other end of it, and the file of what both tell
+// (network.jsonl in the run's directory).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/loop.h"
+#include "base/result.h"
+#include "egress/process.h"
+#include "egress/supervise.h"
+#include "manifest/manifest.h"
+#include "sandbox/run_store.h"
+
+namespace firestop::sandbox {
+
+inline constexpr const char* kNetworkLog = "network.jsonl";
+inline constexpr uint64_t kMostNetworkLog = 256u << 20;  // bytes; what is beyond is counted
+
+class Network {
+ public:
+  // Everything up to a self-test that was passed: a name that no rule has was asked for and denied. An error
+  // starts nothing and leaves nothing: those of egress/seam.h and egress/supervise.h, "file.*".
+  static Result<std::unique_ptr<Network>> make(const egress::ProcessConfig& config,
+                                               const manifest::NetworkLimits& limits,
+                                               const std::string& directory);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  int tap() const { return seam_.tap.get(); }
+  void tap_is_taken() { seam_.tap.reset(); }  // QEMU has it
+  const egress::EgressProcess::Ready& ready() const { return process_.ready(); }
+  int pid() const { return process_.pid(); }
+
+  struct Watcher {
+    std::function<void(Error)> failed;  // it is gone: nothing passes any more, and the sandbox must end
+    std::function<void()> capped;       // limits.network.bytes is reached
+  };
+  void watch(Loop& loop, Watcher watcher);
+  void unwatch();
+  // No more traffic; takes what is still told, for at most some seconds. Nothing happens the second time.
+  void finish();
+  const RunRecord::Network& summary() const { return summary_; }
+
+ private:
+  Network(egress::Seam seam, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes);
+  void take();
+  void measure();
+  void record(const egress::Crossing& crossing);
+  void lost(uint64_t count) { summary_.lost += count; }
+  void fail_with(Error error);
+
+  egress::Seam seam_;
+  egress::EgressProcess process_;
+  UniqueFd log_;
+  uint64_t logged_ = 0, most_bytes_ = 0;
+  RunRecord::Network summary_;
+  Watcher watcher_;
+  bool over_ = false;
+  Loop::Handle link_watch_, exit_watch_, meter_watch_;
+};
+
+}  // namespace firestop::sandbox
