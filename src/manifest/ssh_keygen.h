@@ -1,5 +1,6 @@
 // ssh-keygen -Y as a child. For judging: nothing of our environment but PATH and TZ, inputs as sealed copies
-// in memory, no network, bounded memory, time and output. For signing: what asking a person and an agent needs.
+// in memory, no network, bounded memory, time and output. For signing: what asking a person and an agent
+// needs.
 #pragma once
 
 #include <string>
