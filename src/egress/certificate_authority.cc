@@ -167,33 +167,48 @@ Result<std::unique_ptr<CertificateAuthority>> CertificateAuthority::make(Setting
   return authority;
 }
 
+// An authority's certificate for `key`; `issuer` null: it signs itself.
+Result<X509Ptr> CertificateAuthority::make_issuer(const std::string& name, EVP_PKEY* key, X509* issuer,
+                                                  EVP_PKEY* issuer_key) const {
+  X509Ptr made(X509_new());
+  X509* const own = made.get();
+  const time_t now = settings_.now();
+  X509_NAME* const subject = own ? X509_get_subject_name(own) : nullptr;
+  if (!own || !key || X509_set_version(own, kVersion3) != 1 || !set_serial(own) ||
+      !set_times(own, now - kAuthorityBackdated, now + kAuthorityLife) ||
+      !add_name_part(subject, "O", "Firestop") || !add_name_part(subject, "CN", name) ||
+      X509_set_issuer_name(own, issuer ? X509_get_subject_name(issuer) : subject) != 1 ||
+      X509_set_pubkey(own, key) != 1)
+    return failed("its fields");
+  X509* const by = issuer ? issuer : own;
+  if (!add_extension(own, by, NID_basic_constraints,
+                     issuer ? "critical,CA:TRUE,pathlen:0" : "critical,CA:TRUE,pathlen:1") ||
+      !add_extension(own, by, NID_key_usage, "critical,keyCertSign") ||
+      !add_extension(own, by, NID_subject_key_identifier, "hash") ||
+      (issuer && !add_extension(own, by, NID_authority_key_identifier, "keyid:always")) ||
+      !add_constraints(own, settings_.hosts))
+    return failed("its extensions");
+  if (X509_sign(own, issuer_key, EVP_sha256()) == 0) return failed("its signature");
+  return made;
+}
+
 Result<void> CertificateAuthority::make_authority() {
+  // Gone when this returns. It has signed one certificate, and nobody can have it sign another.
+  const KeyPtr root_key(EVP_EC_gen("P-256"));
   key_.reset(EVP_EC_gen("P-256"));
   leaf_key_.reset(EVP_EC_gen("P-256"));
-  authority_.reset(X509_new());
-  X509* const own = authority_.get();
-  if (!key_ || !leaf_key_ || !own) return failed("its key");
-  const time_t now = settings_.now();
-  X509_NAME* const subject = X509_get_subject_name(own);
+  if (!root_key || !key_ || !leaf_key_) return failed("its key");
   // A name of its own, so that no two sandboxes' authorities are taken for each other.
-  if (X509_set_version(own, kVersion3) != 1 || !set_serial(own) ||
-      !set_times(own, now - kAuthorityBackdated, now + kAuthorityLife) ||
-      !add_name_part(subject, "O", "Firestop") ||
-      !add_name_part(subject, "CN", "Firestop sandbox " + random_hex(8)) ||
-      X509_set_issuer_name(own, subject) != 1 || X509_set_pubkey(own, key_.get()) != 1)
-    return failed("its fields");
-  if (!add_extension(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
-      !add_extension(own, own, NID_key_usage, "critical,keyCertSign") ||
-      !add_extension(own, own, NID_subject_key_identifier, "hash") || !add_constraints(own, settings_.hosts))
-    return failed("its extensions");
-  if (X509_sign(own, key_.get(), EVP_sha256()) == 0) return failed("its signature");
-  pem_ = to_pem(own);
+  const std::string name = "Firestop sandbox " + random_hex(8);
+  TRY_ASSIGN(root_, make_issuer(name, root_key.get(), nullptr, root_key.get()));
+  TRY_ASSIGN(authority_, make_issuer(name + " names", key_.get(), root_.get(), root_key.get()));
+  pem_ = to_pem(root_.get());
   return {};
 }
 
 std::string CertificateAuthority::subject_hash() const {
   char text[16];
-  std::snprintf(text, sizeof text, "%08lx", X509_subject_name_hash(authority_.get()));
+  std::snprintf(text, sizeof text, "%08lx", X509_subject_name_hash(root_.get()));
   return text;
 }
 

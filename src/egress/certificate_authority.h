@@ -44,7 +44,7 @@ class CertificateAuthority {
   CertificateAuthority(const CertificateAuthority&) = delete;
   CertificateAuthority& operator=(const CertificateAuthority&) = delete;
 
-  const std::string& certificate() const { return pem_; }  // PEM
+  const std::string& certificate() const { return pem_; }  // the root's, PEM
   // Eight digits: its file's name in a folder of certificates, before ".0" (openssl-rehash(1)).
   std::string subject_hash() const;
 
@@ -64,12 +64,14 @@ class CertificateAuthority {
   };
   explicit CertificateAuthority(Settings settings);
   Result<void> make_authority();
+  Result<X509Ptr> make_issuer(const std::string& name, EVP_PKEY* key, X509* issuer,
+                              EVP_PKEY* issuer_key) const;
   Result<X509*> leaf_for(const std::string& host);
   Result<X509Ptr> sign_leaf(const std::string& host);
 
   const Settings settings_;
   KeyPtr key_, leaf_key_;
-  X509Ptr authority_;
+  X509Ptr root_, authority_;
   std::string pem_;
   http::SslContextPtr context_;
   std::list<Leaf> leaves_;  // the last used first

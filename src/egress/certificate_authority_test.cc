@@ -219,7 +219,7 @@ TEST(CertificateAuthority, inv08_WhatIsGivenOutIsTheCertificateAlone) {
   ::unlink(file.c_str());
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_THAT(*text, HasSubstr(authority->subject_hash() + "\n"));
-  EXPECT_THAT(*text, HasSubstr("CA:TRUE, pathlen:0"));
+  EXPECT_THAT(*text, HasSubstr("CA:TRUE, pathlen:1"));
   EXPECT_THAT(*text, HasSubstr("DNS:api.example.com"));
   EXPECT_THAT(*text, HasSubstr("DNS:example.org"));
   EXPECT_THAT(*text, HasSubstr("prime256v1"));
