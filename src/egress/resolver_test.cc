@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "egress/dns_server.h"
+#include "egress/lock_down.h"
 #include "egress/testing/fake_guard.h"
 #include "egress/testing/own_network.h"
 #include "egress/testing/sockets.h"
@@ -111,6 +113,39 @@ TEST_F(SystemResolverTest, LookupsAtOnceAreBounded) {
   EXPECT_EQ(called, 0u) << "called before look_up() returned";
   EXPECT_TRUE(run_until(loop, [&] { return called == lookups.size(); }));
   EXPECT_EQ(refused, 5u);
+}
+
+// Answers of a child that has locked itself down as the egress process does: 0 when they are right.
+int resolve_locked_down() {
+  Loop loop;
+  FakeGuard guard;
+  guard.names = {"up.example.com"};
+  AddressBook book;
+  NameAnswers answers(guard, book, [](const Crossing&) {});
+  const DnsServer upstream(loop, at_port_53(SOCK_DGRAM), at_port_53(SOCK_STREAM), answers);
+  if (!keep_to_itself(64) || !lock_down(SystemResolver::files())) return 2;
+  SystemResolver resolver(loop);
+  int status = 0, left = 3;
+  const auto expect = [&](const std::string& expected) {
+    return [&, expected](const Result<std::vector<codec::Address>>& answer) {
+      if ((answer ? answer->front().to_string() : answer.error().code) != expected) status |= 1 << (2 + left);
+      if (--left == 0) loop.stop();
+    };
+  };
+  const auto by_dns = resolver.look_up("up.example.com", expect("198.18.1.1"));
+  const auto by_file = resolver.look_up("fixed.example.com", expect("1.2.3.9"));
+  const auto none = resolver.look_up("nx.example.com", expect("egress.unresolved"));
+  loop.run();
+  return status;
+}
+
+TEST_F(SystemResolverTest, ALockedDownProcessResolvesAsBefore) {
+  upstream.reset();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(resolve_locked_down());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(SystemResolverTest, TheFilesThatItReads) {
