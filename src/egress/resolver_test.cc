@@ -44,7 +44,7 @@ class SystemResolverTest : public ::testing::Test {
     // The first server is down.
     replace_file(
         "/etc/resolv.conf",
-        "nameserver 127.0.0.9\nnameserver 127.0.0.1\nsearch corp.example\noptions timeout:1 ndots:5\n");
+        "nameserver 127.0.0.9\nnameserver 127.0.0.1\nsearch corp.example\noptions timeout:5 ndots:5\n");
   }
   void SetUp() override {
     if (!enter_own_network().empty())
