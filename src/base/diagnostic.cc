@@ -40,7 +40,7 @@ bool acts(char32_t code) {
 }
 
 std::string hexadecimal(char32_t value, int digits) {
-  constexpr char kDigits[] = "0123456789abcdef";
+  constexpr char kDigits[] = "0123456789ABCDEF";
   std::string out;
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out.push_back(kDigits[value >> shift & 15]);
   return out;

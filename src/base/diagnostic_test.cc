@@ -21,20 +21,20 @@ TEST(Diagnostic, inv10_WhatWouldActOnTheTerminalIsShownAsAnEscape) {
   const struct {
     std::string text, shown;
   } kRows[] = {
-      {"\x1b[2J", "\\x1b[2J"},  // a terminal's command
-      {"\x7f", "\\x7f"},        // delete
+      {"\x1b[2J", "\\x1B[2J"},  // a terminal's command
+      {"\x7f", "\\x7F"},        // delete
       {"\xc2\x9b"
        "2J",
-       "\\x9b2J"},                  // the same command in one character (C1)
+       "\\x9B2J"},                  // the same command in one character (C1)
       {"\xc2\x85", "\\x85"},        // a line break to some
-      {"\xe2\x80\xae", "\\u202e"},  // right to left from here on
+      {"\xe2\x80\xae", "\\u202E"},  // right to left from here on
       {"\xe2\x81\xa6", "\\u2066"},  // isolates
       {"\xe2\x80\xa8", "\\u2028"},  // a line break to some
-      {"\xd8\x9c", "\\u061c"},      // Arabic letter mark
-      {"\xef\xbb\xbf", "\\ufeff"},  // nothing to see
-      {"\x9b", "\\x9b"},            // no UTF-8: an 8-bit terminal's command
-      {"\xe2\x80", "\\xe2\\x80"},   // no UTF-8
-      {"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"},
+      {"\xd8\x9c", "\\u061C"},      // Arabic letter mark
+      {"\xef\xbb\xbf", "\\uFEFF"},  // nothing to see
+      {"\x9b", "\\x9B"},            // no UTF-8: an 8-bit terminal's command
+      {"\xe2\x80", "\\xE2\\x80"},   // no UTF-8
+      {"\xf8\x88\x80\x80\x80", "\\xF8\\x88\\x80\\x80\\x80"},
       {"\xc2\xa0\xe2\x82\xac", "\xc2\xa0\xe2\x82\xac"},  // harmless
   };
   for (const auto& row : kRows)
@@ -43,7 +43,7 @@ TEST(Diagnostic, inv10_WhatWouldActOnTheTerminalIsShownAsAnEscape) {
   EXPECT_EQ(render(Diagnostic{"f", {1, 4}, "", "bad", ""},
                    "ä\xe2\x80\xae"
                    "b!"),
-            "f:1:4: bad\n  1 | ä\\u202eb!\n    |         ^\n")
+            "f:1:4: bad\n  1 | ä\\u202Eb!\n    |         ^\n")
       << "the caret stands below what it means";
 }
 
