@@ -67,13 +67,13 @@ Check check_kernel() {
   (void)std::sscanf(name.release, "%u.%u", &major, &minor);
   if (std::strcmp(name.machine, "x86_64") != 0)
     return {"kernel", "host", Health::kMissing, found, "Firestop runs on x86-64 only", "use another machine"};
-  if (major < 5 || (major == 5 && minor < 9))
+  if (major < 5 || (major == 5 && minor < 12))
     return {"kernel",
             "host",
             Health::kMissing,
             found,
-            "system calls that runs need are missing (openat2, pidfd_open, close_range)",
-            "use a Linux of 5.9 or later, such as Debian 12's"};
+            "system calls that runs need are missing (openat2, close_range, mount_setattr)",
+            "use a Linux of 5.12 or later, such as Debian 12's"};
   return ok("kernel", "host", found);
 }
 
@@ -186,7 +186,8 @@ Check check_jail() {
 // Makes one, and lets it go.
 Check check_network() {
   const auto made = egress::make_seam();
-  if (made) return ok("network", "network", "a sandbox's own network can be made (namespaces, /dev/net/tun, nft)");
+  if (made)
+    return ok("network", "network", "a sandbox's own network can be made (namespaces, /dev/net/tun, nft)");
   return {"network",
           "network",
           Health::kDegraded,
