@@ -250,7 +250,7 @@ class FilesTest(SandboxTest):
         self.assertEqual(out, "begin here\nlocal\nbound\n640 analyst note.md\n755 analyst empty\nanalyst\n"
                               "analyst staff2\nok\nhome\nno\n")
 
-    def test_a_mount_is_read_only_and_in_nothing_that_comes_back(self):
+    def test_inv13_a_mount_is_read_only_and_in_nothing_that_comes_back(self):
         data = self.folder / "dataroom"
         data.mkdir()
         (data / "paper").write_text("secret paper\n")
