@@ -4,7 +4,10 @@
 #include "cli/commands.h"
 #include "cli/doctor_checks.h"
 #include "cli/report.h"
+#include "cli/run_view.h"
 #include "cli/terminal.h"
+#include "jail/cgroup.h"
+#include "sandbox/caps.h"
 
 namespace firestop::cli {
 namespace {
@@ -42,6 +45,33 @@ void print(const std::vector<Check>& checks, Terminal& terminal) {
   }
 }
 
+// What a run started here and now would have.
+std::vector<sandbox::KeptCap> caps_here() {
+  const jail::CgroupSite site = jail::find_cgroups("");
+  jail::CgroupCaps groups;
+  groups.memory = !site.memory.empty();
+  groups.processes = !site.processes.empty();
+  groups.cpu = !site.cpu.empty();
+  groups.hierarchy = to_string(site.version);
+  return sandbox::kept_caps(groups, nullptr);
+}
+
+codec::Json caps_json() {
+  codec::JsonArray all;
+  for (const auto& cap : caps_here()) {
+    codec::JsonArray by;
+    for (const auto& keeper : cap.by) by.push_back(keeper);
+    all.push_back(codec::JsonObject{{"cap", cap.cap}, {"by", std::move(by)}});
+  }
+  return all;
+}
+
+std::string caps_table(const Terminal& terminal) {
+  Table table({{"CAP"}, {"KEPT HERE BY"}});
+  for (const auto& cap : caps_here()) table.add({{cap.cap, {}}, {keepers_text(cap), {}}});
+  return table.render(terminal);
+}
+
 Result<int> doctor(const ParsedArgs&, Context& context) {
   sandbox::RunStore store(state_directory());
   sweep(context, store);
@@ -59,9 +89,11 @@ Result<int> doctor(const ParsedArgs&, Context& context) {
                                       {"found", check.found},
                                       {"meaning", check.meaning},
                                       {"mend", check.mend}});
-    print_json(context, codec::JsonObject{{"runs_possible", possible}, {"checks", std::move(all)}});
+    print_json(context, codec::JsonObject{
+                            {"runs_possible", possible}, {"checks", std::move(all)}, {"caps", caps_json()}});
   } else {
     print(checks, context.terminal);
+    context.terminal.out("\n" + caps_table(context.terminal));
     context.terminal.out(
         !possible  ? "\nNo run is possible here until what is missing has been mended.\n"
         : degraded ? "\nRuns are possible here; what is degraded says what is less than it could be.\n"
@@ -81,7 +113,9 @@ CommandSpec doctor_command() {
           "control groups, memory and disk. Each is ok, degraded (runs are possible, with less) or missing "
           "(they are not), with what that means and how to mend it. Changes nothing; once after each boot "
           "of the host it tries for some seconds whether a guest really starts with KVM.\n\n"
-          "With --json: {runs_possible, checks}, each check with {id, title, state, found, meaning, mend}.",
+          "With --json: {runs_possible, checks, caps}, each check with {id, title, state, found, meaning, "
+          "mend}, "
+          "each cap with {cap, by}: what keeps it in a run that is started from here.",
       .options = {json_option()},
       .examples = {{"firestop doctor", "look at this machine"},
                    {"firestop doctor --json | jq -r '.checks[] | select(.state != \"ok\") | .mend'",

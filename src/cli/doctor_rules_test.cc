@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -27,25 +28,36 @@ class FakeHost : public ::testing::Test {
 };
 
 TEST_F(FakeHost, CgroupsV2Delegated) {
-  const std::string group = "/sys/fs/cgroup/user.slice/user-1000.slice/app.scope";
-  put("/proc/self/cgroup", "0::/user.slice/user-1000.slice/app.scope\n");
+  const std::string group = "/sys/fs/cgroup/user.slice/app.scope";
+  put("/proc/self/cgroup", "0::/user.slice/app.scope\n");
   put("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n");
   put(group + "/cgroup.controllers", "cpu memory pids\n");
-  put(group + "/cgroup.procs", "");
+  put(group + "/cgroup.type", "domain\n");
+  put(group + "/cgroup.procs", std::to_string(::getpid()) + "\n");
   put(group + "/cgroup.subtree_control", "");
   const Check check = check_cgroups(root_);
   EXPECT_EQ(check.health, Health::kOk);
-  EXPECT_EQ(check.found, "v2, delegated to us, controllers: cpu memory pids");
+  EXPECT_EQ(check.found, "v2, group /user.slice/app.scope, delegated to us: memory pids cpu");
   EXPECT_EQ(check.mend, "");
+  // Not ok: somebody else lives there, so nothing could be handed down; or a controller is missing.
+  put(group + "/cgroup.procs", std::to_string(::getpid()) + "\n1\n");
+  EXPECT_EQ(check_cgroups(root_).health, Health::kDegraded);
+  EXPECT_THAT(check_cgroups(root_).found, HasSubstr("processes of others"));
+  put(group + "/cgroup.procs", "");
+  put(group + "/cgroup.controllers", "memory pids\n");
+  EXPECT_EQ(check_cgroups(root_).health, Health::kDegraded);
+  EXPECT_THAT(check_cgroups(root_).found, HasSubstr("not handed down to us: cpu"));
 }
 
-TEST_F(FakeHost, CgroupsV2WithoutDelegation) {
+TEST_F(FakeHost, CgroupsV2UnderSystemdWithoutDelegation) {
   put("/proc/self/cgroup", "0::/session-1.scope\n");
+  put("/run/systemd/system/x", "");
   put("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
-  put("/sys/fs/cgroup/session-1.scope/cgroup.controllers", "cpu memory\n");
+  for (const char* file : {"cgroup.controllers", "cgroup.procs", "cgroup.subtree_control"})
+    put(std::string("/sys/fs/cgroup/session-1.scope/") + file, "cpu memory\n");
   const Check check = check_cgroups(root_);
   EXPECT_EQ(check.health, Health::kDegraded);
-  EXPECT_THAT(check.found, StartsWith("v2, not delegated"));
+  EXPECT_THAT(check.found, HasSubstr("systemd has not delegated it"));
   EXPECT_THAT(check.mend, HasSubstr("systemd-run"));
 }
 
@@ -53,15 +65,18 @@ TEST_F(FakeHost, CgroupsV1WithAnEmptyV2Mount) {
   put("/sys/fs/cgroup/cgroup.controllers", "\n");
   put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1");
   put("/sys/fs/cgroup/pids/pids.max", "max");
-  const Check check = check_cgroups(root_);
-  EXPECT_EQ(check.health, Health::kOk);
-  EXPECT_EQ(check.found, "v1, ours to use, controllers: memory pids");
+  EXPECT_EQ(check_cgroups(root_).health, Health::kDegraded) << "processor time is missing";
+  EXPECT_EQ(check_cgroups(root_).found, "v1, ours to use: memory pids: not handed down to us: cpu");
+  put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+  EXPECT_EQ(check_cgroups(root_).health, Health::kOk);
+  EXPECT_EQ(check_cgroups(root_).found, "v1, ours to use: memory pids cpu");
 }
 
 TEST_F(FakeHost, NoCgroups) {
-  EXPECT_EQ(check_cgroups(root_).found, "none");
+  EXPECT_THAT(check_cgroups(root_).found, StartsWith("none: "));
   put("/sys/fs/cgroup/cgroup.controllers", "\n");
-  EXPECT_EQ(check_cgroups(root_).found, "v2 without any controller");
+  EXPECT_THAT(check_cgroups(root_).found, StartsWith("v2 without any controller: "));
+  EXPECT_THAT(check_cgroups(root_).mend, HasSubstr("v2"));
 }
 
 TEST(DoctorRules, SubordinateIds) {

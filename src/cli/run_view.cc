@@ -14,6 +14,12 @@ codec::Json run_json(const RunStore& store, const RunStore::Listed& run) {
   return json;
 }
 
+std::string keepers_text(const sandbox::KeptCap& cap) {
+  std::string text;
+  for (const auto& keeper : cap.by) text += (text.empty() ? "" : ", ") + sandbox::describe_keeper(keeper);
+  return text.empty() ? "nothing" : text;
+}
+
 std::string state_word(const RunStore::Listed& run) {
   return run.note.empty() ? to_string(run.record.state) : "unreadable";
 }

@@ -72,6 +72,12 @@ std::string steps_text(const RunRecord& record, const Terminal& terminal) {
   return table.render(terminal);
 }
 
+std::string caps_text(const RunRecord& record, const Terminal& terminal) {
+  Table table({{"CAP"}, {"LIMIT"}, {"KEPT BY"}});
+  for (const auto& cap : record.caps) table.add({{cap.cap, {}}, {cap.limit, {}}, {keepers_text(cap), {}}});
+  return table.render(terminal);
+}
+
 void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal) {
   const RunRecord& record = run.record;
   Lines lines(terminal);
@@ -117,6 +123,8 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
   lines.add("directory", store.directory_of(record.id));
   const std::string console = join_path(store.directory_of(record.id), "console.log");
   if (exists(console)) lines.add("console", console);
+  if (!record.caps_note.empty()) lines.add("groups", record.caps_note);
+  if (!record.caps.empty()) terminal.out("\n" + caps_text(record, terminal));
   if (!record.steps_us.empty()) terminal.out("\n" + steps_text(record, terminal));
 }
 

@@ -22,7 +22,7 @@ namespace firestop::guest {
 namespace {
 
 // Descriptors that a command may ask for lie below this.
-constexpr int kHigh = 100;
+constexpr int kHigh = 16;  // well below the least that limits.open_files may be
 
 // Sends one report, with a descriptor if there is one. Without a listener it is lost, and so be it.
 void tell(int control, Report::Kind kind, int status, std::string_view text = {}, int descriptor = -1) {

@@ -34,44 +34,9 @@ bool put(const std::string& file, const std::string& text) {
   return fd.valid() && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-std::string text_of(const std::string& path) {
-  return read_file(path, 1u << 20).value_or("");
-}
-
 bool has_word(std::string text, const std::string& word) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return (" " + text + " ").find(" " + word + " ") != std::string::npos;
-}
-
-// Our group in the hierarchy whose line of /proc/self/cgroup has this middle field; empty if there is none.
-std::string own_group(const std::string& root, const std::string& controllers) {
-  const std::string text = text_of(root + "/proc/self/cgroup");
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos || line.find("/..") != std::string::npos) continue;
-    std::string names = line.substr(first + 1, second - first - 1);
-    std::replace(names.begin(), names.end(), ',', ' ');
-    if (controllers.empty() ? names.empty() : has_word(names, controllers)) return line.substr(second + 1);
-  }
-  return {};
-}
-
-std::string below(const std::string& mount, const std::string& group) {
-  return group == "/" || group.empty() ? mount : mount + group;
-}
-
-// Where groups of ours would lie: version 2 first, then a folder a controller of version 1.
-std::string unified_parent(const std::string& root) {
-  const std::string mount = root + "/sys/fs/cgroup";
-  return exists(mount + "/cgroup.controllers") ? below(mount, own_group(root, "")) : "";
-}
-std::string separate_parent(const std::string& root, const std::string& controller) {
-  const std::string mount = root + "/sys/fs/cgroup/" + controller;
-  return exists(mount) ? below(mount, own_group(root, controller)) : "";
 }
 
 std::string quota(double cpus) {
@@ -89,66 +54,111 @@ bool remove_group(const std::string& directory) {
   return false;
 }
 
+// The runs that have a group below `parent`.
+std::vector<std::string> runs_below(const std::string& parent) {
+  std::vector<std::string> runs;
+  DIR* directory = ::opendir(parent.c_str());
+  while (const dirent* entry = directory ? ::readdir(directory) : nullptr) {
+    const std::string name = entry->d_name;
+    if (name.starts_with(kPrefix) && is_run(name.substr(std::strlen(kPrefix))))
+      runs.push_back(name.substr(std::strlen(kPrefix)));
+  }
+  if (directory) ::closedir(directory);
+  return runs;
+}
+
+std::string control_of(const std::string& group) {
+  return group + "/cgroup.subtree_control";
+}
+
+// Out of a group that is to hand controllers down. Nothing has changed when this is false.
+bool step_aside(const std::string& group, const std::vector<pid_t>& processes) {
+  const std::string leaf = join_path(group, kOwnLeaf);
+  if (::mkdir(leaf.c_str(), 0755) != 0 && errno != EEXIST) return false;
+  for (const pid_t pid : processes)
+    if (!put(leaf + "/cgroup.procs", std::to_string(pid)) && errno != ESRCH) return false;
+  return true;
+}
+
+// Undoes it, unless groups of other runs still need what is handed down.
+void step_back(const std::string& group) {
+  if (!runs_below(group).empty()) return;
+  for (const Controller controller : kControllers)
+    (void)put(control_of(group), std::string("-") + to_string(controller));
+  if (put(group + "/cgroup.procs", std::to_string(::getpid())))
+    (void)::rmdir(join_path(group, kOwnLeaf).c_str());
+}
+
 }  // namespace
 
 bool Cgroup::make_one(const std::string& parent, const std::string& name,
-                      const std::vector<std::pair<std::string, std::string>>& settings) {
+                      const std::vector<Setting>& settings) {
   const std::string directory = join_path(parent, name);
   if (::mkdir(directory.c_str(), 0755) != 0) return false;
-  for (const auto& [file, value] : settings) {
-    written_.push_back(join_path(directory, file));
-    if (put(written_.back(), value)) continue;
-    const int number = errno;
+  for (const Setting& setting : settings) {
+    const std::string file = join_path(directory, setting.file);
+    if (setting.when == Setting::When::kIfThere && !exists(file)) continue;
+    written_.push_back(file);
+    if (put(file, setting.value)) continue;
     ::rmdir(directory.c_str());
-    errno = number;
     return false;
   }
   directories_.push_back(directory);
   return true;
 }
 
+void Cgroup::make_unified(const CgroupSite& site, const std::string& name, const CgroupLimits& limits) {
+  const std::string parent = !site.memory.empty() ? site.memory
+                             : !site.cpu.empty()  ? site.cpu
+                                                  : site.processes;
+  if (site.aside || !site.to_move.empty()) left_.push_back(parent);
+  if (!site.to_move.empty() && !step_aside(parent, site.to_move)) return;
+  const auto usable = [&](Controller controller) {
+    return !site.of(controller).empty() &&
+           (has_word(read_file(control_of(parent)).value_or(""), to_string(controller)) ||
+            put(control_of(parent), std::string("+") + to_string(controller)));
+  };
+  CgroupCaps caps;
+  std::vector<Setting> settings;
+  if ((caps.memory = usable(Controller::kMemory))) {
+    settings.push_back({"memory.max", std::to_string(limits.memory)});
+    settings.push_back({"memory.swap.max", "0", Setting::When::kIfThere});
+    settings.push_back({"memory.oom.group", "1"});
+  }
+  if ((caps.processes = usable(Controller::kProcesses)))
+    settings.push_back({"pids.max", std::to_string(limits.processes)});
+  if ((caps.cpu = usable(Controller::kCpu)))
+    settings.push_back({"cpu.max", quota(limits.cpus) + " " + std::to_string(kPeriod)});
+  if (!settings.empty() && make_one(parent, name, settings)) caps_ = caps;
+}
+
+void Cgroup::make_separate(const CgroupSite& site, const std::string& name, const CgroupLimits& limits) {
+  const auto make = [&](Controller controller, const std::vector<Setting>& settings) {
+    return !site.of(controller).empty() && make_one(site.of(controller), name, settings);
+  };
+  const std::string memory = std::to_string(limits.memory);
+  caps_.memory = make(
+      Controller::kMemory,
+      {{"memory.limit_in_bytes", memory}, {"memory.memsw.limit_in_bytes", memory, Setting::When::kIfThere}});
+  caps_.processes = make(Controller::kProcesses, {{"pids.max", std::to_string(limits.processes)}});
+  caps_.cpu = make(Controller::kCpu, {{"cpu.cfs_period_us", std::to_string(kPeriod)},
+                                      {"cpu.cfs_quota_us", quota(limits.cpus)}});
+}
+
 Result<Cgroup> Cgroup::make(const std::string& root, const std::string& run, const CgroupLimits& limits) {
   if (!is_run(run)) return fail("jail.cgroup", "no name for a control group: the run's id is not plain");
   Cgroup group;
   CgroupCaps& caps = group.caps_;
-  const std::string name = kPrefix + run;
-  const std::string pids = std::to_string(limits.processes);
-  const std::string memory = std::to_string(limits.memory);
-  if (const std::string parent = unified_parent(root); !parent.empty()) {
-    // Limits are written to the group's parent's children, once the parent hands the controllers down.
-    const std::string handed = text_of(parent + "/cgroup.subtree_control");
-    const auto usable = [&](const std::string& controller) {
-      return has_word(handed, controller) || (has_word(text_of(parent + "/cgroup.controllers"), controller) &&
-                                              put(parent + "/cgroup.subtree_control", "+" + controller));
-    };
-    std::vector<std::pair<std::string, std::string>> settings;
-    caps.memory = usable("memory");
-    caps.processes = usable("pids");
-    caps.cpu = usable("cpu");
-    if (caps.memory) settings.emplace_back("memory.max", memory);
-    if (caps.memory) settings.emplace_back("memory.oom.group", "1");
-    if (caps.processes) settings.emplace_back("pids.max", pids);
-    if (caps.cpu) settings.emplace_back("cpu.max", quota(limits.cpus) + " " + std::to_string(kPeriod));
-    caps.hierarchy = "v2";
-    if (settings.empty() || !group.make_one(parent, name, settings)) caps = {};
-  }
-  if (!caps.memory && !caps.processes && !caps.cpu) {
-    const auto separate = [&](const char* controller,
-                              const std::vector<std::pair<std::string, std::string>>& settings) {
-      const std::string parent = separate_parent(root, controller);
-      return !parent.empty() && group.make_one(parent, name, settings);
-    };
-    caps.memory = separate("memory", {{"memory.limit_in_bytes", memory}});
-    caps.processes = separate("pids", {{"pids.max", pids}});
-    caps.cpu = separate(
-        "cpu", {{"cpu.cfs_period_us", std::to_string(kPeriod)}, {"cpu.cfs_quota_us", quota(limits.cpus)}});
-    caps.hierarchy = caps.memory || caps.processes || caps.cpu ? "v1" : "none";
-  }
-  if (caps.hierarchy == "none")
-    caps.why = "no control group of this host may be used by this process";
-  else if (!caps.memory || !caps.processes || !caps.cpu)
-    caps.why = std::string("this host hands down no control group for") + (caps.memory ? "" : " memory") +
-               (caps.processes ? "" : " processes") + (caps.cpu ? "" : " processors");
+  const CgroupSite site = find_cgroups(root);
+  if (site.version == CgroupSite::Version::kV2 && site.usable())
+    group.make_unified(site, kPrefix + run, limits);
+  else if (site.usable())
+    group.make_separate(site, kPrefix + run, limits);
+  const bool some = caps.memory || caps.processes || caps.cpu;
+  caps.hierarchy = to_string(some ? site.version : CgroupSite::Version::kNone);
+  if (caps.memory && caps.processes && caps.cpu) return group;
+  caps.why = site.found + (site.why.empty() ? "" : ": " + site.why);
+  if (site.complete()) caps.why = site.found + ": the kernel refused what it offers";
   return group;
 }
 
@@ -166,22 +176,20 @@ Cgroup::~Cgroup() {
     ::unlink((directory + "/cgroup.procs").c_str());
     (void)remove_group(directory);
   }
+  for (const auto& group : left_) step_back(group);
 }
 
 size_t sweep_cgroups(const std::string& root, const std::function<bool(const std::string&)>& is_dead) {
-  std::vector<std::string> parents{unified_parent(root)};
-  for (const char* controller : {"memory", "pids", "cpu"})
-    parents.push_back(separate_parent(root, controller));
+  const CgroupSite site = find_cgroups(root);
+  std::vector<std::string> parents{site.memory};
+  for (const std::string& parent : {site.processes, site.cpu})
+    if (std::find(parents.begin(), parents.end(), parent) == parents.end()) parents.push_back(parent);
   size_t removed = 0;
   for (const auto& parent : parents) {
-    DIR* directory = parent.empty() ? nullptr : ::opendir(parent.c_str());
-    while (const dirent* entry = directory ? ::readdir(directory) : nullptr) {
-      const std::string name = entry->d_name;
-      if (!name.starts_with(kPrefix)) continue;
-      const std::string run = name.substr(std::strlen(kPrefix));
-      if (is_run(run) && is_dead(run) && remove_group(join_path(parent, name))) ++removed;
-    }
-    if (directory) ::closedir(directory);
+    if (parent.empty()) continue;
+    for (const auto& run : runs_below(parent))
+      if (is_dead(run) && remove_group(join_path(parent, kPrefix + run))) ++removed;
+    (void)::rmdir(join_path(parent, kOwnLeaf).c_str());  // empty: nobody is in it any more
   }
   return removed;
 }

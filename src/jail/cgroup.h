@@ -1,5 +1,9 @@
 // A control group for one machine, where the host lets us have one: version 2 when a part of the tree is
-// delegated to us, version 1 for root, else none. See cgroups(7).
+// delegated to us, version 1 for root, else none (cgroup_site.h). The caps on memory hold without swap.
+//
+// Not the io controller: it counts what reaches one block device, after the host's page cache and its write
+// back, and file systems such as btrfs or overlay have no device to name. limits.io is about what the sandbox
+// asks of its disks, which only QEMU sees.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "jail/cgroup_site.h"
 
 namespace firestop::jail {
 
@@ -31,7 +36,8 @@ struct CgroupCaps {
 class Cgroup {
  public:
   // `root` stands before /proc and /sys (tests). `run` is a run's id: letters, digits, '-'. A host without
-  // usable groups is no error: caps() says so. Errors: "jail.cgroup", for a bad name.
+  // usable groups is no error: caps() says so. In version 2 this process may be moved into kOwnLeaf; the last
+  // Cgroup moves it back. Errors: "jail.cgroup", for a bad name.
   static Result<Cgroup> make(const std::string& root, const std::string& run, const CgroupLimits& limits);
   Cgroup(Cgroup&&) noexcept = default;
   Cgroup& operator=(Cgroup&&) = delete;
@@ -45,11 +51,18 @@ class Cgroup {
 
  private:
   Cgroup() = default;
-  bool make_one(const std::string& parent, const std::string& name,
-                const std::vector<std::pair<std::string, std::string>>& settings);
+  struct Setting {
+    const char* file;
+    std::string value;
+    enum class When : int { kAlways, kIfThere } when = When::kAlways;
+  };
+  bool make_one(const std::string& parent, const std::string& name, const std::vector<Setting>& settings);
+  void make_unified(const CgroupSite& site, const std::string& name, const CgroupLimits& limits);
+  void make_separate(const CgroupSite& site, const std::string& name, const CgroupLimits& limits);
   CgroupCaps caps_;
   std::vector<std::string> directories_;
   std::vector<std::string> written_;  // on a file system that is no cgroupfs they stand in the way
+  std::vector<std::string> left_;     // the group that this process left for kOwnLeaf
 };
 
 // Removes the groups of runs for which `is_dead` says yes; looks only at names that make() gives, only where

@@ -14,7 +14,9 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "image/image.h"
+#include "jail/cgroup.h"
 #include "jail/container_filter.h"
+#include "sandbox/caps.h"
 #include "sandbox/network.h"
 #include "sandbox/results.h"
 #include "sandbox/session.h"
@@ -247,6 +249,10 @@ class Life {
       run.record().steps_us.emplace_back("vmm: " + s.step, s.took.count());
     if (network) network->tap_is_taken();
     steps.done("launch");
+    if (const jail::Cgroup* group = launched.vm.cgroup()) {
+      run.record().caps = kept_caps(group->caps(), &plan.manifest);
+      run.record().caps_note = group->caps().why;
+    }
     TRY_ASSIGN(const auto io, LocalIo::open({.terminal = request_.terminal}));
     run.record().state = RunState::kRunning;
     run.record().started_ms = wall_ms();

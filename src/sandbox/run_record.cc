@@ -67,6 +67,21 @@ RunRecord::Network network_of(const Json& json) {
   return out;
 }
 
+Json cap_json(const KeptCap& cap) {
+  JsonArray by;
+  for (const auto& keeper : cap.by) by.push_back(keeper);
+  return JsonObject{{"cap", cap.cap}, {"limit", cap.limit}, {"by", std::move(by)}};
+}
+
+KeptCap cap_of(const Json& json) {
+  KeptCap cap{json.string_or("cap", ""), json.string_or("limit", ""), {}};
+  const Json* by = json.find("by");
+  if (const JsonArray* keepers = by ? by->as_array() : nullptr)
+    for (const Json& keeper : *keepers)
+      if (keeper.as_string()) cap.by.push_back(*keeper.as_string());
+  return cap;
+}
+
 }  // namespace
 
 const char* to_string(RunState state) {
@@ -84,7 +99,8 @@ const char* to_string(RunState state) {
 }
 
 Json RunRecord::to_json() const {
-  JsonArray words, came_back, refused, steps;
+  JsonArray words, came_back, refused, kept, steps;
+  for (const auto& cap : caps) kept.push_back(cap_json(cap));
   for (const auto& word : command) words.push_back(word);
   for (const auto& branch : branches) came_back.push_back(branch_json(branch));
   for (const auto& each : denied)
@@ -111,6 +127,8 @@ Json RunRecord::to_json() const {
        JsonObject{{"directory", outputs_directory}, {"files", output_files}, {"bytes", output_bytes}}},
       {"denied", std::move(refused)},
       {"network", network_json(network)},
+      {"caps", std::move(kept)},
+      {"caps_note", caps_note},
       {"steps", std::move(steps)}};
 }
 
@@ -168,6 +186,9 @@ Result<RunRecord> RunRecord::from_json(const Json& json) {
       record.denied.push_back(
           {each.string_or("kind", ""), each.string_or("path", ""), each.int_or("count", 0)});
   record.network = network_of(part("network"));
+  if (const JsonArray* kept = part("caps").as_array())
+    for (const Json& each : *kept) record.caps.push_back(cap_of(each));
+  record.caps_note = json.string_or("caps_note", "");
   if (const JsonArray* steps = part("steps").as_array())
     for (const Json& step : *steps)
       record.steps_us.emplace_back(step.string_or("step", ""), step.int_or("us", 0));

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "codec/json.h"
+#include "sandbox/caps.h"
 
 namespace firestop::sandbox {
 
@@ -64,6 +65,8 @@ struct RunRecord {
     bool operator==(const Network&) const = default;
   };
   Network network;
+  std::vector<KeptCap> caps;  // which cap was kept by what; empty until the machine was up
+  std::string caps_note;      // why no control group of the host holds all of QEMU; empty if one does
   std::vector<std::pair<std::string, int64_t>> steps_us;  // where the time went, in order
 
   codec::Json to_json() const;

@@ -95,6 +95,8 @@ TEST_F(RunStoreTest, ARecordSurvivesItsFile) {
   record.branches = {{"repo", "/src/x", "refs/heads/agent/fix", "0123", 2, true}};
   record.outputs_directory = "/out", record.output_files = 4, record.output_bytes = 5;
   record.denied = {{"exec", "/usr/bin/id", 3}, {"exec", "", 1}};
+  record.caps = {{"memory", "1GiB", {"qemu", "host_cgroup_v2"}}, {"io", "", {}}};
+  record.caps_note = "v2: not handed down to us: cpu";
   record.steps_us = {{"resolve", 10}, {"boot", 20}};
   const auto again = RunRecord::from_json(*codec::parse_json(codec::write_json_pretty(record.to_json())));
   ASSERT_TRUE(again) << again.error().message;
