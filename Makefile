@@ -33,11 +33,12 @@ lint: ## layout, static analysis, include directions, scripts, links
 	@tools/setup build test lint
 	@tools/lint
 
-bench: ## first byte of output against plain QEMU; working copies against git clone
+bench: ## first byte of output against plain QEMU; working copies against git clone; memory of eight runs
 	@tools/setup build run test
 	@$(MAKE) --no-print-directory product
 	@bench/start
 	@bench/workspace
+	@bench/eight
 
 install: build ## into PREFIX (/usr/local), honours DESTDIR
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -225,7 +225,10 @@ class Watched:
         while process.poll() is None:
             if time.monotonic() - self.begun > limit:
                 test.fail(f"{command[0]} has not ended")
-            qemu = qemu or next(iter(test.children_of(process.pid, "qemu")), None)
+            if qemu is None or not pathlib.Path(f"/proc/{qemu}").exists():  # the first ones only tell their version
+                qemu = next(iter(test.children_of(process.pid, "qemu")), None)
+                if qemu:
+                    self.cpu, self.moved = [], []
             self._look(process.pid, qemu, test.state)
             time.sleep(0.05)
         self.ended = time.monotonic()
@@ -244,7 +247,7 @@ class Watched:
             self.disk = max(self.disk, 512 * sum(path.lstat().st_blocks for path in state.rglob("*")))
         except OSError:
             pass
-        if qemu is None:
+        if qemu is None or not status_of(qemu, "Threads"):
             return
         self.memory = max(self.memory, status_of(qemu, "VmHWM"))
         self.threads = max(self.threads, status_of(qemu, "Threads"))
@@ -401,14 +404,14 @@ class Inv05Caps(SandboxTest):
     def test_inv05_inv06_root_past_the_rating_on_every_device(self):
         self.env["FIRESTOP_TEST_GUEST_ROOT"] = "1"
         self.manifest("""
-            rating: 15s
-            limits: {memory: 256MiB, disk: 64MiB, cpus: 0.5, io: 1MiB/s}
+            rating: 20s
+            limits: {memory: 256MiB, disk: 64MiB, cpus: 0.5, io: 8MiB/s}
             """)
         run = self.attack("python3", "-c", ROOT, status=243)
         self.assertEqual(run.code(), "rating.reached")
         self.assertEqual([s["what"] for s in run.said()], ["began"])
-        self.assertGreater(run.ended - run.begun, 15)
-        self.assertLess(run.ended - run.begun, 15 + 60 + 30)
+        self.assertGreater(run.ended - run.begun, 20)
+        self.assertLess(run.ended - run.begun, 20 + 60 + 30)
         self.row("rating", "ignored signals, set the clock to 2001 and 2040", "243 rating.reached", "the host's timer")
         log = next(self.state.rglob("console.log")).read_bytes()
         self.assertIn(b"attack", log)
@@ -422,7 +425,7 @@ class Inv05Caps(SandboxTest):
         self.row("cpus (root)", "three processes that compute", "nothing: less time", f"{cpu:.2f} processors")
         if run.moved:  # /proc/PID/io of a jailed QEMU is for root
             moved = Watched.rate(run.moved, 1.5)
-            self.assertLess(moved, 1.6 * MIB)
+            self.assertLess(moved, 8 * 1.6 * MIB)
             self.row("io", "read its disks directly", "nothing: slower", f"{moved / MIB:.2f} MiB/s")
         self.next_run_works()
 
