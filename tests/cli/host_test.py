@@ -25,6 +25,13 @@ class DoctorTest(CliTest):
             if check["state"] != "ok":
                 self.assertNotEqual(check["meaning"], "", check)
                 self.assertNotEqual(check["mend"], "", check)
+        caps = {cap["cap"]: cap["by"] for cap in document["caps"]}
+        self.assertLessEqual({"rating", "cpus", "memory", "disk", "io", "processes", "open_files", "output", "result",
+                              "result_files", "console"}, set(caps))
+        self.assertTrue(all(caps.values()), "a cap that nothing keeps")
+        # The check says "ok" exactly where a group of the host keeps all that one can keep.
+        grouped = all(any(by.startswith("host_cgroup") for by in caps[cap]) for cap in ("cpus", "memory", "processes"))
+        self.assertEqual(checks["cgroups"]["state"] == "ok", grouped)
         self.assertEqual(checks["image"]["state"], "degraded", "nothing is built in a new cache")
         self.assertEqual(document["runs_possible"], all(c["state"] != "missing" for c in document["checks"]))
 
