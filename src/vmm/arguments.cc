@@ -46,7 +46,7 @@ std::string kernel_arguments(const Plan& plan) {
   std::string line = "console=ttyS0 quiet reboot=t panic=-1";
   // Without it TCG hangs in delay calibration about every third boot: the guest measures its clock
   // against timers that lag while code is being translated.
-  if (plan.accelerator == Accelerator::kTcg) line += " tsc=reliable tsc_early_khz=" + number(plan.tsc_khz);
+  if (plan.accelerator == Accelerator::kTcg) line += " tsc_early_khz=" + number(plan.tsc_khz);
   return line;
 }
 
@@ -69,8 +69,7 @@ std::vector<std::string> qemu_arguments(const std::string& program, const Plan& 
       "-accel",
       kvm ? "kvm" : "tcg",
       "-cpu",
-      // TCG emulates the fast string instructions byte by byte; without them kernels copy in words.
-      kvm ? "host" : "max,erms=off,fsrm=off",
+      kvm ? "host" : "max",
       "-smp",
       number(plan.cpus),
       "-m",
