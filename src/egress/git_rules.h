@@ -36,8 +36,7 @@ GitAsked read_git_request(const http::RequestHead& head);
 class GitBody : public http::Filter {
  public:
   bool decides() const final { return true; }
-  // For the record, once decided: "push: refs/heads/agent/x created at 1f2e...". Bounded.
-  virtual std::string detail() const = 0;
+  std::string detail() const override = 0;  // once decided; bounded
 };
 
 struct GitVerdict {

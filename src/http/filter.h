@@ -19,6 +19,8 @@ class Filter {
   // The head must not leave before this filter gives its first byte, or finishes: a decision needs the body's
   // start.
   virtual bool decides() const { return false; }
+  // For the record, of a body that passed: what it asked for, such as a push's refs; or "".
+  virtual std::string detail() const { return {}; }
 };
 
 }  // namespace firestop::http
