@@ -13,7 +13,7 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Deadline(Loop& loop, std::function<void()> reached) : loop_(loop), reached_(std::move(reached)) {}
+  explicit Deadline(Loop& loop, std::function<void()> reached = {}) : loop_(loop), reached_(std::move(reached)) {}
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
@@ -21,6 +21,7 @@ class Deadline {
     at_ = Clock::now() + in;
     if (!timer_ || at_ < fires_) arm();
   }
+  void on_reached(std::function<void()> reached) { reached_ = std::move(reached); }
   void clear() { at_ = Clock::time_point::max(); }
 
  private:
