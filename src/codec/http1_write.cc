@@ -14,7 +14,7 @@ Unexpected unwritable(std::string what) {
 bool is_reserved(std::string_view name) {
   static constexpr std::string_view kReserved[] = {
       "host",    "content-length", "transfer-encoding", "connection",
-      "upgrade", "keep-alive",     "proxy-connection",  "expect"};
+      "upgrade", "keep-alive",     "proxy-connection"};
   return std::any_of(std::begin(kReserved), std::end(kReserved),
                      [&](std::string_view reserved) { return same_name(reserved, name); });
 }

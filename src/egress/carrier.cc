@@ -7,7 +7,7 @@
 namespace firestop::egress {
 
 Carrier::Carrier(Loop& loop, Parts parts)
-    : loop_(loop), parts_(std::move(parts)), later_(loop), pool_(loop, parts_.dialer, parts_.connect_tls) {}
+    : loop_(loop), parts_(std::move(parts)), later_(loop), pool_(loop, parts_.dialer, parts_.origin_tls) {}
 
 Carrier::~Carrier() {
   ending_ = true;

@@ -13,12 +13,15 @@
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "egress/certificate_authority.h"
 #include "egress/crossing.h"
 #include "egress/dialer.h"
 #include "egress/exchange_relay.h"
 #include "egress/guard.h"
 #include "egress/later.h"
 #include "egress/origin_pool.h"
+#include "egress/origin_tls.h"
+#include "egress/raw_connections.h"
 
 namespace firestop::egress {
 
@@ -27,24 +30,12 @@ class Carrier {
   static constexpr std::chrono::seconds kFirstBytes{15};  // until it is clear what a connection is
   static constexpr std::chrono::seconds kHandshake{15};
 
-  // A connection that is forwarded unread.
-  struct Raw {
-    UniqueFd socket;
-    std::string first;  // what was read from it
-    Authority asked;
-    std::string scheme;  // "tcp", "tls"
-    uint16_t source_port = 0;
-    std::shared_ptr<void> place;
-    Route route;
-  };
-  struct Parts {
+  struct Parts {  // all outlive the carrier
     Guard& guard;
     Dialer& dialer;
-    // The server's side of TLS for a canonical name, with the protocols to choose from.
-    std::function<Result<http::SslPtr>(const std::string& host, const std::vector<std::string>& protocols)>
-        accept_tls;
-    OriginPool::ConnectTls connect_tls;
-    std::function<void(Raw)> forward;
+    CertificateAuthority& authority;
+    OriginTls& origin_tls;
+    RawConnections& raw;
     Recorder record;
     std::function<bool(uint64_t bytes)> spend;  // limits.network.bytes; false: no more. May be empty
     RelayTimes times{};

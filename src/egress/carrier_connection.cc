@@ -160,10 +160,8 @@ void Carrier::Connection::look_at_first_bytes() {
 
 void Carrier::Connection::on_hello(const codec::ClientHello& hello) {
   if (plan_.use != ConnectionPlan::Use::kPassThrough) return open_tls(hello);
-  if (hello.server_name != origin_.asked.host) {
-    return drop("denied", codes::kHostMismatch,
-                hello.server_name.empty() ? "the connection names no server"
-                                          : "the connection asks for the server " + hello.server_name);
+  if (const auto differs = server_name_differs(hello, plan_.route, origin_.asked)) {
+    return drop("denied", differs->code, differs->message);
   }
   forward("tls");
 }
@@ -174,10 +172,10 @@ void Carrier::Connection::open_tls(const codec::ClientHello& hello) {
   origin_.tls = true;
   origin_.server_name = hello.server_name;
   const std::string& host = hello.server_name.empty() ? origin_.asked.host : hello.server_name;
-  auto ssl = carrier_.parts_.accept_tls(host, {"h2", "http/1.1"});
+  auto ssl = carrier_.parts_.authority.accept_tls(host, {"h2", "http/1.1"});
   if (!ssl) {
     const bool denied = plan_.use == ConnectionPlan::Use::kDeny;
-    return drop("denied", denied ? plan_.denial.code.c_str() : codes::kHostMismatch,
+    return drop("denied", denied ? plan_.denial.code : codes::kHostMismatch,
                 denied ? plan_.denial.message : ssl.error().message);
   }
   shaking_ = std::make_unique<http::TlsStream>(
@@ -229,8 +227,9 @@ void Carrier::Connection::on_request(http::RequestHead head, std::unique_ptr<htt
 
 void Carrier::Connection::forward(const char* scheme) {
   stop_reading();
-  carrier_.parts_.forward({std::move(socket_), std::move(first_), origin_.asked, scheme, origin_.source_port,
-                           std::move(place_), plan_.route});
+  carrier_.parts_.raw.start(
+      {std::move(socket_), std::move(first_), origin_.asked, scheme, origin_.source_port, std::move(place_)},
+      plan_.route);
   gone();
 }
 
@@ -256,7 +255,7 @@ Crossing Carrier::Connection::crossing_of(const char* verdict, const std::string
 }
 
 // Resets it: what it was cannot be answered.
-void Carrier::Connection::drop(const char* verdict, const char* code, const std::string& detail) {
+void Carrier::Connection::drop(const char* verdict, const std::string& code, const std::string& detail) {
   if (gone_) return;
   // What the plan said comes first: the guest may be wrong in two ways.
   const bool denied = plan_.use == ConnectionPlan::Use::kDeny && !plan_.denial.code.empty();

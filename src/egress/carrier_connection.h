@@ -35,7 +35,7 @@ class Carrier::Connection : public http::RequestHandler {
   void forward(const char* scheme);
   void stop_reading();
   Crossing crossing_of(const char* verdict, const std::string& code, const std::string& detail) const;
-  void drop(const char* verdict, const char* code, const std::string& detail);
+  void drop(const char* verdict, const std::string& code, const std::string& detail);
   void gone();
   void on_request(http::RequestHead head, std::unique_ptr<http::ServerStream> stream) override;
 

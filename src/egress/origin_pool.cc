@@ -81,8 +81,8 @@ OriginPool::Waiting::~Waiting() {
   if (!over) origin_.waiting.remove(this);
 }
 
-OriginPool::OriginPool(Loop& loop, Dialer& dialer, ConnectTls connect_tls)
-    : loop_(loop), dialer_(dialer), connect_tls_(std::move(connect_tls)), later_(loop) {
+OriginPool::OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls)
+    : loop_(loop), dialer_(dialer), tls_(tls), later_(loop) {
   sweeper_ = loop_.every(std::chrono::seconds(5), [this] { sweep(); });
 }
 
@@ -171,10 +171,8 @@ void OriginPool::on_dialled(Origin& origin, Connection& connection, Dialled dial
   const std::vector<std::string> protocols = origin.wire == Wire::kAny
                                                  ? std::vector<std::string>{"h2", "http/1.1"}
                                                  : std::vector<std::string>{"http/1.1"};
-  auto ssl = connect_tls_(origin.route, protocols);
-  if (!ssl)
-    return on_failed(origin, connection,
-                     failure(502, codes::kUpstreamTls, origin.route, ssl.error().message));
+  auto ssl = tls_.connect_tls(origin.route, protocols);
+  if (!ssl) return on_failed(origin, connection, upstream_tls(origin.route, ssl.error()));
   connection.shaking = std::make_unique<http::TlsStream>(loop_, std::move(socket), std::move(*ssl));
   const auto late = [this, &origin, &connection] {
     on_failed(origin, connection,
@@ -185,11 +183,7 @@ void OriginPool::on_dialled(Origin& origin, Connection& connection, Dialled dial
   connection.deadline.set(kHandshake);
   connection.shaking->handshake([this, &origin, &connection](Result<void> result) {
     connection.deadline.clear();
-    if (!result) {
-      return on_failed(origin, connection,
-                       failure(502, codes::kUpstreamTls, origin.route,
-                               origin.route.to.host + ": " + result.error().message));
-    }
+    if (!result) return on_failed(origin, connection, upstream_tls(origin.route, result.error()));
     const std::string protocol = connection.shaking->protocol();
     on_ready(origin, connection, std::move(connection.shaking), protocol);
   });

@@ -14,6 +14,7 @@
 #include "egress/dialer.h"
 #include "egress/guard.h"
 #include "egress/later.h"
+#include "egress/origin_tls.h"
 #include "http/h1_client.h"
 #include "http/h2_client.h"
 #include "http/tls_stream.h"
@@ -27,9 +28,6 @@ class OriginPool {
   static constexpr std::chrono::seconds kIdle{45};  // below what origins allow, mostly 60 s and more
   static constexpr std::chrono::seconds kHandshake{10};
 
-  // The client's side of TLS for a route, with the protocols to offer.
-  using ConnectTls =
-      std::function<Result<http::SslPtr>(const Route& route, const std::vector<std::string>& protocols)>;
   enum class Wire {
     kAny,    // TLS: what the origin chooses; plain: HTTP/1.1
     kHttp1,  // for an upgrade
@@ -48,7 +46,7 @@ class OriginPool {
     virtual ~Attempt() = default;
   };
 
-  OriginPool(Loop& loop, Dialer& dialer, ConnectTls connect_tls);
+  OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls);  // both outlive it
   ~OriginPool();
   OriginPool(const OriginPool&) = delete;
   OriginPool& operator=(const OriginPool&) = delete;
@@ -76,7 +74,7 @@ class OriginPool {
 
   Loop& loop_;
   Dialer& dialer_;
-  ConnectTls connect_tls_;
+  OriginTls& tls_;
   std::map<std::string, std::unique_ptr<Origin>> origins_;
   size_t connections_ = 0;
   Later later_;
