@@ -168,6 +168,16 @@ std::optional<Network> Network::parse(std::string_view text, std::string* why_no
   return Network(*address, prefix);
 }
 
+Network Network::of(const Address& address, unsigned prefix) {
+  if (prefix > address.bits()) std::abort();
+  Address::V6 bytes = address.bytes_;
+  for (unsigned bit = prefix; bit < address.bits(); ++bit)
+    bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] & ~(0x80u >> bit % 8));
+  Address first = address;
+  first.bytes_ = bytes;
+  return Network(first, prefix);
+}
+
 bool Network::contains(const Address& address) const {
   return address.is_v4() == first_.is_v4() && same_prefix(address, first_, prefix_);
 }

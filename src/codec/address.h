@@ -32,6 +32,7 @@ class Address {
   auto operator<=>(const Address&) const = default;
 
  private:
+  friend class Network;
   explicit Address(uint32_t number);
   explicit Address(const V6& bytes) : bytes_(bytes), v4_(false) {}
   V6 bytes_{};  // of IPv4 the first four
@@ -65,6 +66,9 @@ class Network {
   // Null when it is none; bits beyond the prefix must be zero, and IPv4 is not written as IPv6.
   // `why_not`, if given, gets the reason.
   static std::optional<Network> parse(std::string_view text, std::string* why_not = nullptr);
+
+  // The first address's bits beyond the prefix (at most its bits) are taken as zero.
+  static Network of(const Address& address, unsigned prefix);
 
   bool contains(const Address& address) const;
   const Address& first() const { return first_; }

@@ -233,6 +233,9 @@ TEST(Network, MatchesItsFirstAndItsLastAddressAndNothingBeside) {
     for (const char* outside : {row.before, row.after})
       EXPECT_FALSE(network->contains(*Address::parse(outside))) << row.network << " " << outside;
   }
+  EXPECT_EQ(Network::of(*Address::parse("198.19.255.255"), 15), *Network::parse("198.18.0.0/15"));
+  EXPECT_EQ(Network::of(*Address::parse("2001:db8::1"), 128), *Network::parse("2001:db8::1/128"));
+  EXPECT_EQ(Network::of(*Address::parse("ffff::1"), 0), *Network::parse("::/0"));
   EXPECT_FALSE(Network::parse("127.0.0.0/8")->contains(*Address::parse("::ffff:127.0.0.1")));
 }
 

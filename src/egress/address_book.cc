@@ -10,12 +10,12 @@ constexpr uint32_t kInEach = 254;
 }  // namespace
 
 const codec::Network& AddressBook::range() {
-  static const codec::Network network = *codec::Network::parse("198.18.0.0/15");
+  static const codec::Network network = codec::Network::of(codec::Address::v4(kFirst), 15);
   return network;
 }
 
 const codec::Network& AddressBook::reserved() {
-  static const codec::Network network = *codec::Network::parse("198.18.0.0/24");
+  static const codec::Network network = codec::Network::of(codec::Address::v4(kFirst - 256), 24);
   return network;
 }
 

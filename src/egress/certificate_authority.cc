@@ -271,7 +271,7 @@ Result<http::SslPtr> CertificateAuthority::accept_tls(const std::string& host,
     return failed("its use");
   auto wire = std::make_unique<std::string>(alpn_wire(protocols));
   if (SSL_set_ex_data(ssl.get(), protocols_index(), wire.get()) != 1) return failed("its use");
-  (void)wire.release();  // the connection's now
+  [[maybe_unused]] const auto* const the_connections = wire.release();
   SSL_set_accept_state(ssl.get());
   return ssl;
 }

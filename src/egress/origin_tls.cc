@@ -171,7 +171,7 @@ Result<http::SslPtr> OriginTls::connect_tls(const Route& route, const std::vecto
   use_session(*key, ssl.get());
   ok = ok && SSL_set_ex_data(ssl.get(), key_index(), key.get()) == 1;
   if (!ok) return fail("tls.handshake", "the connection to " + host + " cannot be prepared");
-  (void)key.release();  // the connection's now
+  [[maybe_unused]] const auto* const the_connections = key.release();
   SSL_set_connect_state(ssl.get());
   return ssl;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -63,6 +64,7 @@ class HelloServer {
 class RealClients : public ::testing::Test {
  protected:
   void SetUp() override {
+    ::signal(SIGPIPE, SIG_IGN);  // of clients that go away
     folder = ::testing::TempDir() + "/real-clients-" + std::to_string(::getpid());
     ASSERT_TRUE(make_directories(folder));
     auto made = CertificateAuthority::make({{kHost}});
