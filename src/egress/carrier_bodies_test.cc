@@ -20,16 +20,18 @@ class Script : public Filter {
  public:
   using Feed = std::function<std::optional<Denial>(std::string_view, std::string&)>;
   using Finish = std::function<std::optional<Denial>(std::string&)>;
-  Script(Feed feed, Finish finish, bool decides = false)
-      : feed_(std::move(feed)), finish_(std::move(finish)), decides_(decides) {}
+  Script(Feed feed, Finish finish, bool decides = false, std::string detail = "")
+      : feed_(std::move(feed)), finish_(std::move(finish)), decides_(decides), detail_(std::move(detail)) {}
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override { return feed_(bytes, out); }
   std::optional<Denial> finish(std::string& out) override { return finish_ ? finish_(out) : std::nullopt; }
   bool decides() const override { return decides_; }
+  std::string detail() const override { return detail_; }
 
  private:
   Feed feed_;
   Finish finish_;
   bool decides_;
+  std::string detail_;
 };
 
 std::unique_ptr<Filter> replacing(char from, std::string to) {
@@ -126,7 +128,7 @@ TEST_F(CarrierLab, AFilterMayDecideBeforeAnythingLeaves) {
           out = std::exchange(seen, {});
           return std::nullopt;
         },
-        true);
+        true, "a push");
   };
   beside([&] {
     const UniqueFd bad = guest();
@@ -151,6 +153,9 @@ TEST_F(CarrierLab, AFilterMayDecideBeforeAnythingLeaves) {
     received_until(small, "\r\n\r\n");
   });
   settle();
+  ASSERT_EQ(crossings_.size(), 3u);
+  EXPECT_EQ(crossings_[0].detail, "not that ref");
+  EXPECT_EQ(crossings_[1].detail, "a push");
   EXPECT_EQ(dialer_.dialled, 1) << "the denied one was not even connected";
 }
 

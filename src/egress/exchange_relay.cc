@@ -398,6 +398,8 @@ void ExchangeRelay::tell(const char* verdict) {
   state_ = State::kOver;
   crossing_.verdict = verdict;
   crossing_.took_us = now_us() - crossing_.started_us;
+  if (const Filter* body = exchange_ ? exchange_->request_body() : nullptr; body && crossing_.detail.empty())
+    crossing_.detail = body->detail();
   crossing_.detail.resize(std::min(crossing_.detail.size(), kMostDetail));
   context_.record(crossing_);
 }
