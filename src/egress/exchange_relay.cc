@@ -233,6 +233,7 @@ void ExchangeRelay::on_guest_end(http::Headers trailers) {
   if (!tunnel_) {
     if (const auto denial = exchange_->request_trailers(trailers_)) return deny(*denial);
   }
+  if (filter && !tunnel_) crossing_.detail = filter->detail();
   if (!out.empty()) send_to_origin(out);
   if (state_ == State::kHolding) connect();
   end_to_origin();

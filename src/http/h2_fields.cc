@@ -38,11 +38,7 @@ std::optional<uint64_t> read_length(std::string_view text) {
 }
 
 bool is_target(std::string_view target, std::string_view method) {
-  if (target == "*") return method == "OPTIONS";
-  return target.starts_with('/') && std::all_of(target.begin(), target.end(), [](char c) {
-           return c > 0x20 && c < 0x7F && c != '#' && c != '"' && c != '<' && c != '>' && c != '\\' &&
-                  c != '^' && c != '`' && c != '{' && c != '|' && c != '}';
-         });
+  return target == "*" ? method == "OPTIONS" : codec::is_origin_form(target);
 }
 
 // What both kinds of message have in common: fields that frame it become `body`, crumbs of cookies one field.
@@ -57,7 +53,7 @@ class Reader {
       if (is_one_of(field.name, kOfConnections))
         return fail(code_, "HTTP/2 with the connection's header '" + field.name + "'");
       if (field.name == "content-length") {
-        const auto value = read_length(field.value);
+        const auto value = codec::parse_content_length(field.value);
         if (!value || length) return fail(code_, "content-length is no number, or there are two");
         length = value;
       } else if (field.name == "cookie") {
@@ -140,6 +136,7 @@ Result<RequestHead> request_from_h2(const H2FieldList& list, bool ended) {
   const std::string* scheme = reader.pseudo(":scheme");
   const std::string* path = reader.pseudo(":path");
   if (!method || *method == "CONNECT") return fail("http.bad_request", "CONNECT is not offered over HTTP/2");
+  if (!codec::is_method(*method)) return fail("http.bad_request", ":method is no method");
   if (!scheme || (*scheme != "https" && *scheme != "http"))
     return fail("http.bad_request", ":scheme is neither https nor http");
   if (!path || !is_target(*path, *method)) return fail("http.bad_request", ":path is no path");
