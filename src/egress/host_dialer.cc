@@ -137,9 +137,9 @@ class HostDialer::Dialling final : public Attempt {
   void ask_proxy() {
     limit(dialer_.times_.proxy,
           [this] { fail(unreachable(route_, 504, "the host's proxy does not answer")); });
+    const auto address = Address::parse(route_.to.host);
     const std::string to =
-        (Address::parse(route_.to.host) ? Address::parse(route_.to.host)->with_port(route_.to.port)
-                                        : route_.to.host + ":" + std::to_string(route_.to.port));
+        address ? address->with_port(route_.to.port) : route_.to.host + ":" + std::to_string(route_.to.port);
     unsent_ = "CONNECT " + to + " HTTP/1.1\r\nHost: " + to + "\r\n";
     if (!proxy_->authorization.empty()) unsent_ += "Proxy-Authorization: " + proxy_->authorization + "\r\n";
     unsent_ += "\r\n";

@@ -229,7 +229,7 @@ TEST_F(HostDialerTest, RefusedIsSaidAtOnceAndSilentWithinTheLimit) {
   times.connect = 300ms;
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(result_of(to), "504 egress.unreachable");
-  EXPECT_GE(std::chrono::steady_clock::now() - begun, times.connect);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun + 10ms, times.connect) << "libuv counts whole ms";
 }
 
 TEST_F(HostDialerTest, AnAddressThatDoesNotAnswerDoesNotHoldUpTheNext) {
