@@ -69,6 +69,7 @@ struct OriginPool::Origin {
   std::list<std::unique_ptr<Connection>> connections;
   std::list<Waiting*> waiting;
   bool speaks_h2 = false;
+  bool known = false;  // what it speaks
   Loop::Handle soon;
 
   size_t dialling() const {
@@ -98,6 +99,7 @@ OriginPool::Origin& OriginPool::origin_of(const Route& route, Wire wire) {
     origin = std::make_unique<Origin>();
     origin->route = route;
     origin->wire = wire;
+    origin->known = !route.tls && wire != Wire::kH2c;
   }
   return *origin;
 }
@@ -121,7 +123,8 @@ std::unique_ptr<OriginPool::Attempt> OriginPool::open(const Route& route, Wire w
 void OriginPool::serve(Origin& origin) {
   while (!origin.waiting.empty() && serve_one(origin, *origin.waiting.front())) {
   }
-  const size_t wanted = origin.speaks_h2 ? std::min<size_t>(1, origin.waiting.size()) : origin.waiting.size();
+  const size_t most = origin.speaks_h2 ? 1 : origin.known ? kMostToOne : kMostUnknown;
+  const size_t wanted = std::min(origin.waiting.size(), most);
   for (size_t i = origin.dialling(); i < wanted; ++i) {
     if (connections_ >= kMostConnections || origin.connections.size() >= kMostToOne) break;
     dial(origin);
@@ -199,6 +202,7 @@ void OriginPool::on_ready(Origin& origin, Connection& connection, std::unique_pt
     connection.idle_since = Clock::now();
     serve(origin);
   };
+  origin.known = true;
   if (protocol == "h2") {
     origin.speaks_h2 = true;
     connection.h2 = std::make_unique<http::H2Client>(loop_, std::move(bytes), closed, idle);

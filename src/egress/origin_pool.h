@@ -24,7 +24,9 @@ namespace firestop::egress {
 class OriginPool {
  public:
   static constexpr size_t kMostConnections = 1024;
-  static constexpr size_t kMostToOne = 128;         // with the same route
+  static constexpr size_t kMostToOne = 128;  // with the same route
+  static constexpr size_t kMostUnknown =
+      4;  // that are dialled at once before one says what the origin speaks
   static constexpr std::chrono::seconds kIdle{45};  // below what origins allow, mostly 60 s and more
   static constexpr std::chrono::seconds kHandshake{10};
 

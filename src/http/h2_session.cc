@@ -193,7 +193,8 @@ void H2Session::consumed(Entry& entry, size_t bytes) {
 void H2Session::detach(Entry& entry) {
   if (failed_) return;
   consumed(entry, entry.unconsumed);
-  if (!entry.end) return reset(entry, NGHTTP2_CANCEL);
+  const bool client = nghttp2_session_check_server_session(native()) == 0;
+  if (!entry.end || (client && !entry.remote_ended)) return reset(entry, NGHTTP2_CANCEL);
   // What was sent whole still goes out; what the other side might go on sending is not wanted.
   entry.let_go = true;
   if (entry.end_sent) on_end_sent(entry.id);
@@ -385,7 +386,9 @@ int H2Session::on_close(int32_t id, uint32_t code) {
   entry->session = nullptr;
   if (entry->unconsumed > 0)
     nghttp2_session_consume_connection(native(), std::exchange(entry->unconsumed, 0));
-  if (entry->receiver && (code != NGHTTP2_NO_ERROR || !entry->remote_ended))
+  // An answer that was not taken to its end was not answered, whatever code its client gives.
+  const bool cut_short = nghttp2_session_check_server_session(native()) != 0 && !entry->end_sent;
+  if (entry->receiver && (code != NGHTTP2_NO_ERROR || !entry->remote_ended || cut_short))
     entry->receiver->on_abort(std::string("the stream was reset: ") + nghttp2_http2_strerror(code));
   on_stream_gone();
   return 0;
