@@ -94,7 +94,7 @@ TEST_F(DnsServerTest, AnIdleConnectionIsClosed) {
   const DnsServer impatient(loop, bound(SOCK_DGRAM), std::move(tcp), answers, std::chrono::milliseconds(100));
   serve([&] {
     const UniqueFd asker = client(SOCK_STREAM, port);
-    send_all(asker, framed(question(1)) + "\0");
+    send_all(asker, framed(question(1)) + "\0"s);
     EXPECT_NE(tcp_answer(asker), "");
     EXPECT_EQ(received(asker, 1), "");
     pollfd ended{asker.get(), POLLIN, 0};
