@@ -39,6 +39,7 @@ Carrier::Connection::Connection(Carrier& carrier, Guest guest, Way way)
       place_(std::move(guest.place)),
       started_us_(now_us()),
       deadline_(carrier.loop_, [this] {
+        if (h2_) return end_if_idle();
         drop("failed", codes::kProtocol,
              shaking_ ? "the TLS handshake is not finished"
                       : "nothing came that says what this connection is");
@@ -200,6 +201,7 @@ void Carrier::Connection::serve(std::unique_ptr<http::ByteStream> bytes, const s
   const auto closed = [this](const std::string&) { gone(); };
   if (protocol == "h2") {
     h2_ = std::make_unique<http::H2Server>(carrier_.loop_, std::move(bytes), *this, closed);
+    deadline_.set(carrier_.parts_.idle);
     return;
   }
   http::H1Server::Options options;
@@ -218,11 +220,18 @@ void Carrier::Connection::serve(std::unique_ptr<http::ByteStream> bytes, const s
 }
 
 void Carrier::Connection::on_request(http::RequestHead head, std::unique_ptr<http::ServerStream> stream) {
+  asked_lately_ = true;
   Origin origin = origin_;
   if (by_name_) origin.asked = head.authority;
   const auto wire = plain_h2_ ? OriginPool::Wire::kH2c : OriginPool::Wire::kAny;
   const bool denied = !by_name_ && plan_.use == ConnectionPlan::Use::kDeny;
   carrier_.relay(origin, wire, std::move(head), std::move(stream), denied ? &plan_.denial : nullptr);
+}
+
+// Of HTTP/2; HTTP/1.1 sees to it itself.
+void Carrier::Connection::end_if_idle() {
+  if (std::exchange(asked_lately_, false) || h2_->streams() > 0) return deadline_.set(carrier_.parts_.idle);
+  h2_->shut_down();
 }
 
 void Carrier::Connection::forward(const char* scheme) {

@@ -33,6 +33,7 @@ class Carrier::Connection : public http::RequestHandler {
   void open_tls(const codec::ClientHello& hello);
   void serve(std::unique_ptr<http::ByteStream> bytes, const std::string& protocol);
   void forward(const char* scheme);
+  void end_if_idle();
   void stop_reading();
   Crossing crossing_of(const char* verdict, const std::string& code, const std::string& detail) const;
   void drop(const char* verdict, const std::string& code, const std::string& detail);
@@ -48,6 +49,7 @@ class Carrier::Connection : public http::RequestHandler {
   std::string first_;    // read, and not yet anybody's
   bool by_name_ = true;  // proxy requests in absolute-form: each names its origin
   bool plain_h2_ = false;
+  bool asked_lately_ = false;
   bool gone_ = false;
   int64_t started_us_;
   http::Deadline deadline_;

@@ -92,7 +92,7 @@ TEST_F(CarrierLab, AnOriginThatTakesNoMoreConnectionsFailsThoseThatWait) {
     for (const UniqueFd& one : guests) EXPECT_TRUE(received_until(one, "\r\n").starts_with("HTTP/1.1 502 "));
   });
   settle();
-  EXPECT_EQ(dialer_.dialled, 50);
+  EXPECT_LE(dialer_.dialled, 50);
 }
 
 }  // namespace

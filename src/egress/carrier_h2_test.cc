@@ -261,6 +261,17 @@ TEST_F(CarrierH2, AGuestThatGivesUpEndsItAtTheOrigin) {
   EXPECT_EQ(record(), "request failed https://a.example:443 GET /slow 200\n");
 }
 
+TEST_F(CarrierH2, AnIdleConnectionEnds) {
+  idle_ = std::chrono::milliseconds(80);
+  start();
+  at_request_ = echo;
+  connect(Speaks::kH2);
+  Listener listener;
+  ask(request("/x"), listener);
+  ASSERT_TRUE(run_until(loop_, [&] { return listener.ended; }));
+  EXPECT_TRUE(run_until(loop_, [&] { return carrier_->connections() == 0; }));
+}
+
 // What gRPC does on an insecure channel.
 TEST_F(CarrierH2, Http2WithoutTlsAtOnce) {
   at_request_ = echo;

@@ -13,7 +13,8 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Deadline(Loop& loop, std::function<void()> reached = {}) : loop_(loop), reached_(std::move(reached)) {}
+  explicit Deadline(Loop& loop, std::function<void()> reached = {})
+      : loop_(loop), reached_(std::move(reached)) {}
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
 
@@ -22,6 +23,7 @@ class Deadline {
     if (!timer_ || at_ < fires_) arm();
   }
   void on_reached(std::function<void()> reached) { reached_ = std::move(reached); }
+  bool is_set() const { return at_ != Clock::time_point::max(); }
   void clear() { at_ = Clock::time_point::max(); }
 
  private:

@@ -43,13 +43,12 @@ void H1Connection::on_readable() {
     if (io.state == ByteStream::State::kEnd) {
       input_ended_ = true;
       if (lingering_) return break_off("");
-      if (entry_) deadline_.set(kStall);
       take_end();
       break;
     }
     if (lingering_) continue;
-    if (entry_ && !entry_->remote_ended) deadline_.set(kStall);
     take({buffer, io.bytes});
+    if (!failed_ && body_is_due() && !blocked_) deadline_.set(stall_);
     if (!failed_) update_reading();
   }
   work();
@@ -152,13 +151,21 @@ void H1Connection::flush() {
   }
   bytes_->wait_writable(blocked);
   if (blocked) {
-    deadline_.set(kStall);
-  } else if (progress && entry_ && entry_->remote_ended) {
-    // Who has closed its half may be gone altogether, which only writing would show.
-    input_ended_ ? deadline_.set(kStall) : deadline_.clear();
+    if (progress || !blocked_) deadline_.set(stall_);
+  } else if (blocked_) {
+    on_written();
   }
+  // Who has closed its half may be gone altogether, which only writing would show.
+  if (!blocked && input_ended_ && entry_ && (progress || !deadline_.is_set())) deadline_.set(stall_);
+  blocked_ = blocked;
   if (!blocked && tunnel_ && entry_ && entry_->end && !std::exchange(half_closed_, true))
     bytes_->shutdown_write();
+}
+
+// An exchange or a head takes too long, or there was none for too long.
+void H1Connection::on_deadline() {
+  if (entry_ && entry_->held && !blocked_) return deadline_.set(stall_);  // it is we who do not read
+  break_off(entry_ || !reader_.idle() ? "the other side is too slow" : "");
 }
 
 void H1Connection::update_reading() {

@@ -28,6 +28,7 @@ class H1Connection {
 
   // No new exchanges; `closed` when the present one has ended.
   void shut_down();
+  void set_stall(std::chrono::milliseconds stall) { stall_ = stall; }
 
  protected:
   struct Entry;
@@ -42,8 +43,10 @@ class H1Connection {
   virtual void on_exchange_over() = 0;            // both directions have ended in order
   virtual void on_refused(const Error& why) = 0;  // what was read is not HTTP; nothing more is read
   virtual bool may_read_on() const { return true; }
-  virtual void on_partial_head() {}          // some of it is there
-  virtual void on_let_go(Entry& entry) = 0;  // its user is gone
+  virtual bool body_is_due() const { return false; }  // the other side is to send without pauses
+  virtual void on_written() { deadline_.clear(); }    // what was held up
+  virtual void on_partial_head() {}                   // some of it is there
+  virtual void on_let_go(Entry& entry) = 0;           // its user is gone
 
   // The head of what is sent, and so what may follow it.
   void begin_sending(const codec::Http1Framing& framing) {
@@ -61,6 +64,8 @@ class H1Connection {
   void break_off(const std::string& why);
   bool failed() const { return failed_; }
   bool finishing() const { return finishing_; }
+  bool is_tunnel() const { return tunnel_; }
+  std::chrono::milliseconds stall() const { return stall_; }
   bool shutting_down() const { return shutting_down_; }
   bool input_ended() const { return input_ended_; }
   bool has_input() const { return !in_.empty(); }
@@ -70,8 +75,7 @@ class H1Connection {
 
  private:
   void on_readable();
-  // An exchange or a head takes too long, or there was none for too long.
-  void on_deadline() { break_off(entry_ || !reader_.idle() ? "the other side is too slow" : ""); }
+  void on_deadline();
   void take(std::string_view bytes);
   void take_end();
   bool act(const Result<codec::Http1Reader::Step>& step);
@@ -96,6 +100,8 @@ class H1Connection {
   bool input_ended_ = false, input_end_taken_ = false;
   bool failed_ = false, finishing_ = false, lingering_ = false, shutting_down_ = false;
   bool reading_paused_ = false;
+  bool blocked_ = false;  // the other side does not take what we write
+  std::chrono::milliseconds stall_ = kStall;
   bool half_closed_ = false;  // of a tunnel, our half
   Deadline deadline_;
   Loop::Handle soon_, closing_;

@@ -46,6 +46,15 @@ bool H1Server::may_read_on() const {
   return !entry()->remote_ended && !upgrade_open_;
 }
 
+bool H1Server::body_is_due() const {
+  return entry() && !entry()->remote_ended && !is_tunnel() && !upgrade_open_;
+}
+
+void H1Server::on_written() {
+  if (!entry()) return deadline().set(options_.idle);
+  body_is_due() ? deadline().set(stall()) : deadline().clear();
+}
+
 void H1Server::on_head() {
   deadline().clear();
   request_ = reader_.take_request();

@@ -27,6 +27,8 @@ class H1Server : public H1Connection {
   void on_exchange_over() override;
   void on_refused(const Error& why) override;
   bool may_read_on() const override;
+  bool body_is_due() const override;
+  void on_written() override;
   void on_partial_head() override;
   void on_let_go(Entry& entry) override;
   void send_response(Entry& entry, const ResponseHead& head);

@@ -469,5 +469,53 @@ TEST_F(H1Test, ShutDownEndsAfterTheExchange) {
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n<closed>");
 }
 
+TEST_F(H1Test, WhoStallsIsLetGo) {
+  serve();
+  server_->set_stall(milliseconds(60));
+  say(client_end_.get(), "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+  ASSERT_TRUE(run_until([&] { return taken_.size() == 1; }));
+  EXPECT_TRUE(run_until([&] { return server_closed_ == "the other side is too slow"; }));
+}
+
+TEST_F(H1Test, WhoDoesNotReadIsLetGo) {
+  serve();
+  server_->set_stall(milliseconds(60));
+  at_request_ = [](Taken& taken) {
+    taken.stream->send_response({200, {}, {Body::Kind::kLength, 8u << 20}});
+    taken.stream->send_data(std::string(8u << 20, 'x'));
+  };
+  say(client_end_.get(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(run_until([&] { return server_closed_ == "the other side is too slow"; }));
+}
+
+// Pauses that a protocol has: of an answer, of a tunnel, of a handler that does not take the body.
+TEST_F(H1Test, WhoMayPauseIsNotLetGo) {
+  serve();
+  connect();
+  server_->set_stall(milliseconds(30));
+  client_->set_stall(milliseconds(30));
+  at_request_ = [](Taken& taken) {
+    taken.stream->send_response({200, {}, {Body::Kind::kUnknown, 0}});
+    taken.stream->send_data("event");
+  };
+  open(request());
+  ASSERT_TRUE(run_until([&] { return listener_.data == "event"; }));
+  EXPECT_FALSE(
+      run_until([&] { return !listener_.aborted.empty() || !server_closed_.empty(); }, milliseconds(150)));
+  taken_[0]->stream->send_end({});
+  ASSERT_TRUE(run_until([&] { return idle_ == 1; }));
+
+  listener_ = {};
+  at_request_ = [](Taken& taken) { taken.stream->send_response({101, {}, {}}); };
+  RequestHead head = request();
+  head.upgrade = "websocket";
+  open(head);
+  ASSERT_TRUE(run_until([&] { return !listener_.responses.empty(); }));
+  stream_->send_data("ping");
+  ASSERT_TRUE(run_until([&] { return taken_[1]->listener.data == "ping"; }));
+  EXPECT_FALSE(
+      run_until([&] { return !listener_.aborted.empty() || !server_closed_.empty(); }, milliseconds(150)));
+}
+
 }  // namespace
 }  // namespace firestop::http
