@@ -22,7 +22,7 @@ ALLOWED = {
     "credentials": ("base", "codec", "http", "manifest"),
     "egress": ("base", "codec", "jail", "manifest", "http", "credentials"),
     "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress"),
-    "cli": ("base", "codec", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress", "sandbox"),
+    "cli": ("base", "codec", "http", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress", "sandbox"),
 }
 
 

@@ -16,6 +16,8 @@ CommandSpec explain_command();
 CommandSpec lock_command();
 CommandSpec sign_command();
 CommandSpec verify_command();
+CommandSpec egress_group();  // egress.cc
+CommandSpec egress_test_command();
 CommandSpec image_group();  // image.cc
 CommandSpec image_build_command();
 CommandSpec image_list_command();
@@ -27,8 +29,9 @@ CommandSpec doctor_command();
 CommandSpec completion_command();
 CommandSpec help_command();
 CommandSpec version_command();
-CommandSpec man_command();       // hidden: makes the manual pages
+CommandSpec man_command();             // hidden: makes the manual pages
 CommandSpec egress_process_command();  // hidden: a sandbox's network process, started by `run` only
-CommandSpec complete_command();  // hidden: what shells ask while somebody types
+CommandSpec credentials_command();     // hidden: the process that reads the sources of credentials
+CommandSpec complete_command();        // hidden: what shells ask while somebody types
 
 }  // namespace firestop::cli

@@ -37,6 +37,7 @@ class Exchange {
   // May change `head` (which outlives this call's answer). `done` is called once, now or later on the loop's
   // thread, and not after destruction: nothing means it may go on to route().
   virtual void admit(http::RequestHead& head, std::function<void(std::optional<Denial>)> done) = 0;
+  // Until a request_body() that decides() gives its first byte, it may still change `head`.
   virtual const Route& route() const = 0;  // after admit
   virtual Filter* request_body() = 0;      // null: bytes pass as they are; owned by the exchange
   virtual std::optional<Denial> request_trailers(http::Headers& trailers) = 0;  // after the body's finish()

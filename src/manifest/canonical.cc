@@ -120,8 +120,8 @@ Json git_json(const EgressRule::Git& git) {
 }
 
 Json rule_json(const EgressRule& rule) {
-  const auto& [where, host, cidr, ports, methods, paths, protocol, private_addresses, websocket, credential,
-               git] = rule;
+  const auto& [where, host, cidr, ports, methods, paths, protocol, private_addresses, websocket, plain_text,
+               ca, credential, git] = rule;
   Sparse out;
   out.put("host", host);
   out.put("cidr", cidr);
@@ -131,13 +131,16 @@ Json rule_json(const EgressRule& rule) {
   out.put("protocol", protocol);
   out.flag("private", private_addresses);
   out.flag("websocket", websocket);
+  out.flag("plain_text", plain_text);
+  out.put("ca", ca);
   out.put("credential", credential);
   if (git) out.set("git", git_json(*git));
   return out.take();
 }
 
 Json credential_json(const Credential& credential) {
-  const auto& [where, name, env, inject, user, header, query, prefix, length] = credential;
+  const auto& [where, name, env, inject, user, header, query, scheme, key_id, prefix, length, on_alarm] =
+      credential;
   Sparse out;
   out.put("name", name);
   out.put("env", env);
@@ -145,8 +148,11 @@ Json credential_json(const Credential& credential) {
   out.put("user", user);
   out.put("header", header);
   out.put("query", query);
+  out.put("scheme", scheme);
+  out.put("key_id", key_id);
   out.put("prefix", prefix);
   out.put("length", length);
+  out.put("on_alarm", on_alarm);
   return out.take();
 }
 

@@ -47,7 +47,7 @@ constexpr const char* kJson = R"({
 "credentials": {"forge": {"user": "x-access-token", "inject": "basic", "env": "GIT_TOKEN"},
                 "model": {"inject": "bearer", "env": "API_KEY"}},
 "egress": [
-  {"credential": "model", "paths": ["/v1/**"], "methods": ["GET", "POST"], "host": "API.example.com.", "port": 443},
+  {"credential": "model", "paths": ["/v1/**"], "methods": ["GET", "POST"], "host": "API.example.com.", "ports": [443, 80]},
   {"credential": "forge", "host": "git.example.com",
    "git": {"push": ["refs/heads/agent/**"], "fetch": true, "repository": "acme/widget"}},
   {"private": true, "port": 5432, "cidr": "10.0.0.0/8", "protocol": "tcp"}],
@@ -106,9 +106,9 @@ TEST(Canonical, DigestsStayWhatTheyAre) {
   const auto lock = some_lock();
   EXPECT_EQ(canonical_digest(manifest, nullptr).value(), sha256_hex(canonical(manifest)));
   EXPECT_EQ(canonical_digest(manifest, nullptr).value(),
-            "b9f7ebb3319eab8c5d6bbb60282f4264fae870b3f81daf0b76e2a825dab81a87");
+            "83c53eac75471b95894e67de8f085dccf9460a195e5d07bc02f070cfdb3dc3da");
   EXPECT_EQ(canonical_digest(manifest, &lock).value(),
-            "1937386836370578a9a65170dd9b46d51cf8a0b487e9a3689b86835d46917e27");
+            "5406f78623651ff61cf4949614c0aae97379791fb7944d36a57d49aab669308e");
 }
 
 TEST(Canonical, YamlAndJsonInAnyOrderAreOneText) {
@@ -234,6 +234,8 @@ std::vector<Change> changes() {
       {"protocol", [](M& m) { m.egress[0].protocol = "tls"; }},
       {"private", [](M& m) { m.egress[0].private_addresses = true; }},
       {"websocket", [](M& m) { m.egress[0].websocket = true; }},
+      {"plain_text", [](M& m) { m.egress[0].plain_text = true; }},
+      {"ca", [](M& m) { m.egress[0].ca = "x"; }},
       {"rule's credential", [](M& m) { m.egress[0].credential = "forge"; }},
       {"no credential", [](M& m) { m.egress[0].credential.clear(); }},
       {"git gone", [](M& m) { m.egress[1].git.reset(); }},
@@ -250,7 +252,10 @@ std::vector<Change> changes() {
       {"credential user", [](M& m) { m.credentials[0].user += "x"; }},
       {"header", [](M& m) { m.credentials[0].header = "X-Key"; }},
       {"query", [](M& m) { m.credentials[0].query = "key"; }},
-      {"prefix", [](M& m) { m.credentials[0].prefix = "Token "; }},
+      {"scheme", [](M& m) { m.credentials[0].scheme = "Token"; }},
+      {"key id", [](M& m) { m.credentials[0].key_id = "Token"; }},
+      {"prefix", [](M& m) { m.credentials[0].prefix = "Token"; }},
+      {"on_alarm", [](M& m) { m.credentials[0].on_alarm = "kill"; }},
       {"length", [](M& m) { m.credentials[0].length = 40; }},
   };
 }

@@ -85,6 +85,58 @@ bool pattern_covers(std::string_view wide, std::string_view narrow) {
          narrow.starts_with(folder);
 }
 
+bool hosts_meet(std::string_view a, std::string_view b) {
+  if (host_covers(a, b) || host_covers(b, a)) return true;
+  // Two wildcards of which neither covers the other: *.b.example and **.example do, the rest shares nothing.
+  const auto rest = [](std::string_view host) {
+    return host.substr(host.find('*') == 0 ? host.find('.') : 0);
+  };
+  return a.starts_with("**.") && b.starts_with("*")   ? rest(b).ends_with(rest(a))
+         : b.starts_with("**.") && a.starts_with("*") ? rest(a).ends_with(rest(b))
+                                                      : false;
+}
+
+namespace {
+
+std::vector<std::string_view> split(std::string_view pattern) {
+  std::vector<std::string_view> out;
+  for (size_t at = pattern.starts_with('/') ? 1 : 0; at <= pattern.size();) {
+    const size_t end = std::min(pattern.find('/', at), pattern.size());
+    out.push_back(pattern.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+// Whether one sequence fits both; what is `any` stands for any number of items. A table, and not recursion,
+// so that a pattern of many stars costs no more than the lengths multiplied. reach[i][j]: the first i items
+// of a and the first j of b can stand for one beginning.
+template <typename List, typename Item, typename Meet>
+bool sequences_meet(const List& a, const List& b, const Item& any, Meet meet) {
+  std::vector<std::vector<char>> reach(a.size() + 1, std::vector<char>(b.size() + 1, 0));
+  reach[0][0] = 1;
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (!reach[i][j]) continue;
+      const bool more_a = i < a.size(), more_b = j < b.size();
+      const bool any_a = more_a && a[i] == any, any_b = more_b && b[j] == any;
+      if (any_a || (any_b && more_a)) reach[i + 1][j] = 1;
+      if (any_b || (any_a && more_b)) reach[i][j + 1] = 1;
+      if (more_a && more_b && !any_a && !any_b && meet(a[i], b[j])) reach[i + 1][j + 1] = 1;
+    }
+  return reach[a.size()][b.size()] != 0;
+}
+
+bool parts_meet(std::string_view a, std::string_view b) {
+  return sequences_meet(a, b, '*', [](char x, char y) { return x == y; });
+}
+
+}  // namespace
+
+bool patterns_meet(std::string_view a, std::string_view b) {
+  return sequences_meet(split(a), split(b), std::string_view("**"), parts_meet);
+}
+
 bool folder_covers(std::string_view wide, std::string_view narrow) {
   return wide == narrow || wide == "." ||
          (narrow.size() > wide.size() && narrow.starts_with(wide) && narrow[wide.size()] == '/');
@@ -107,7 +159,8 @@ bool destination_covers(const EgressRule& wide, const EgressRule& narrow) {
 bool rule_covers(const EgressRule& wide, const EgressRule& narrow) {
   return destination_covers(wide, narrow) && wide.protocol == narrow.protocol &&
          wide.credential == narrow.credential && (wide.private_addresses || !narrow.private_addresses) &&
-         (wide.websocket || !narrow.websocket) &&
+         (wide.websocket || !narrow.websocket) && (wide.plain_text || !narrow.plain_text) &&
+         (wide.ca == narrow.ca || narrow.ca.empty()) &&
          std::all_of(narrow.ports.begin(), narrow.ports.end(),
                      [&](uint16_t port) { return contains(wide.ports, port); }) &&
          all_covered(wide.methods, narrow.methods) && all_covered(wide.paths, narrow.paths) &&

@@ -15,6 +15,9 @@ bool host_covers(std::string_view wide, std::string_view narrow);
 bool cidr_covers(std::string_view wide, std::string_view narrow);
 // Of request paths and refs: "*" stands for a part between slashes, "**" for any number of them.
 bool pattern_covers(std::string_view wide, std::string_view narrow);
+// Whether something can be both. In doubt yes.
+bool hosts_meet(std::string_view a, std::string_view b);
+bool patterns_meet(std::string_view a, std::string_view b);
 // Of folders: the same one, or one that the other lies in.
 bool folder_covers(std::string_view wide, std::string_view narrow);
 

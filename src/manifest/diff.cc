@@ -14,6 +14,10 @@
 namespace firestop::manifest {
 namespace {
 
+int alarm_rank(const std::string& on_alarm) {
+  return on_alarm == "kill" ? 2 : on_alarm == "freeze" ? 1 : 0;
+}
+
 constexpr const char* kUnjudged = "differs in a way that is not judged here, so it counts as more";
 // Members of the signed form, as canonical.cc names them, that the comparisons below have words for.
 constexpr std::string_view kJudgedFields[] = {
@@ -186,7 +190,15 @@ class Differ {
       other("user", old->user, credential.user);
       other("header", old->header, credential.header);
       other("query", old->query, credential.query);
-      other("prefix", old->prefix, credential.prefix);
+      other("scheme", old->scheme, credential.scheme);
+      other("key_id", old->key_id, credential.key_id);
+      if (old->prefix != credential.prefix)
+        add(Effect::kChanges, field + ".prefix", old->prefix, credential.prefix,
+            "what its placeholder begins with", field);
+      if (old->on_alarm != credential.on_alarm)
+        add(alarm_rank(credential.on_alarm) < alarm_rank(old->on_alarm) ? Effect::kOpens : Effect::kCloses,
+            field + ".on_alarm", old->on_alarm, credential.on_alarm,
+            "what follows when its placeholder is about to leave", field);
       if (old->length != credential.length)
         add(Effect::kChanges, field + ".length", std::to_string(old->length),
             std::to_string(credential.length), "how long its placeholder is", field);

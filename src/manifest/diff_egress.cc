@@ -129,6 +129,13 @@ class EgressDiffer {
                  "no private addresses");
     compare_flag(rule, "websocket", old.websocket, rule.websocket,
                  "messages of a websocket, which no rule reads", "no websocket");
+    compare_flag(rule, "plain_text", old.plain_text, rule.plain_text, "the credential goes over http://, too",
+                 "the credential over TLS only");
+    if (old.ca != rule.ca)
+      add(rule.ca.empty() ? Effect::kCloses : Effect::kOpens, rule, "ca",
+          old.ca.empty() ? "" : "certificates", rule.ca.empty() ? "" : "certificates",
+          rule.ca.empty() ? "the host's own certificates only"
+                          : "who has these certificates may stand for it");
     if (old.git && rule.git) {
       compare_flag(rule, "git.fetch", old.git->fetch, rule.git->fetch,
                    "may fetch from " + rule.git->repository, "may no longer fetch");

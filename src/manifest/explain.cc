@@ -169,7 +169,9 @@ std::string describe_rule(const EgressRule& rule) {
   }
   if (rule.websocket) out += ", websocket";
   if (rule.private_addresses) out += ", private addresses too";
+  if (!rule.ca.empty()) out += ", an authority of its own";
   if (!rule.credential.empty()) out += ", with credential " + rule.credential;
+  if (rule.plain_text) out += " without TLS too";
   return out;
 }
 
@@ -235,7 +237,12 @@ std::string explain_text(const Manifest& manifest, Colour colour) {
         {(rule.host.empty() ? rule.cidr : rule.host) + describe_ports(rule), describe_rule(rule), ""});
   if (network.empty()) network.push_back({"none", "the machine has no network device", ""});
   for (const auto& credential : manifest.credentials)
-    credentials.push_back({credential.name, credential.inject + ", placeholder in $" + credential.env, ""});
+    credentials.push_back(
+        {credential.name,
+         credential.inject + ", placeholder in $" + credential.env +
+             (credential.key_id.empty() ? "" : ", $" + credential.key_id) +
+             (credential.on_alarm == "deny" ? "" : ", " + credential.on_alarm + " on alarm"),
+         ""});
   for (const auto capability : manifest.capabilities)
     capabilities.push_back({to_string(capability), meaning_of(capability), ""});
   for (const auto& cap : caps_of(manifest))

@@ -62,8 +62,11 @@ JsonArray out_json(const Manifest& manifest) {
 }
 
 Json rule_json(const EgressRule& rule) {
-  JsonObject out{
-      {"protocol", rule.protocol}, {"private", rule.private_addresses}, {"websocket", rule.websocket}};
+  JsonObject out{{"protocol", rule.protocol},
+                 {"private", rule.private_addresses},
+                 {"websocket", rule.websocket},
+                 {"plain_text", rule.plain_text}};
+  add_text(out, "ca", rule.ca);
   add_text(out, "host", rule.host);
   add_text(out, "cidr", rule.cidr);
   add_text(out, "credential", rule.credential);
@@ -90,8 +93,10 @@ codec::Json explain_json(const Manifest& manifest) {
     (entry.type == EntryType::kMount ? mounts : in).push_back(entry_json(entry));
   for (const auto& rule : manifest.egress) rules.push_back(rule_json(rule));
   for (const auto& credential : manifest.credentials)
-    credentials.push_back(
-        JsonObject{{"name", credential.name}, {"env", credential.env}, {"inject", credential.inject}});
+    credentials.push_back(JsonObject{{"name", credential.name},
+                                     {"env", credential.env},
+                                     {"inject", credential.inject},
+                                     {"on_alarm", credential.on_alarm}});
   for (const auto capability : manifest.capabilities) granted.emplace_back(to_string(capability));
   for (const auto& [what, meaning] : denied_by(manifest))
     denied.push_back(JsonObject{{"what", what}, {"meaning", meaning}});

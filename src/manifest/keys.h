@@ -31,12 +31,12 @@ inline constexpr std::string_view kGroupKeys[] = {"name"};
 inline constexpr std::string_view kLimitsKeys[] = {
     "cpus", "memory", "disk", "io", "processes", "open_files", "output", "result", "result_files", "network"};
 inline constexpr std::string_view kNetworkKeys[] = {"bytes", "rate", "connections"};
-inline constexpr std::string_view kEgressKeys[] = {"host",      "cidr",       "port",     "ports",
-                                                   "methods",   "paths",      "protocol", "private",
-                                                   "websocket", "credential", "git"};
+inline constexpr std::string_view kEgressKeys[] = {
+    "host",    "cidr",      "port",       "ports", "methods",    "paths", "protocol",
+    "private", "websocket", "credential", "git",   "plain_text", "ca"};
 inline constexpr std::string_view kGitKeys[] = {"repository", "fetch", "push", "delete", "push_options"};
-inline constexpr std::string_view kCredentialKeys[] = {"env",   "inject", "user",  "header",
-                                                       "query", "prefix", "length"};
+inline constexpr std::string_view kCredentialKeys[] = {"env",   "inject", "user",   "header", "scheme",
+                                                       "query", "key_id", "prefix", "length", "on_alarm"};
 
 Keys keys_of(EntryType type);
 

@@ -10,6 +10,8 @@ namespace {
 using codec::in_quotes;
 
 constexpr size_t kMostCredentials = 100;
+constexpr size_t kLeastRandom = 22;  // characters of a placeholder that nobody can guess: 130 bits
+constexpr std::string_view kAlarms[] = {"deny", "freeze", "kill"};
 constexpr std::string_view kInjections[] = {"bearer", "basic", "header", "query", "sigv4", "oauth"};
 
 // A key that belongs to one way of injection only.
@@ -23,9 +25,10 @@ struct Belongs {
 constexpr Belongs kBelongs[] = {
     {"user", "basic", true, "the user name that goes with it", &Credential::user},
     {"header", "header", true, "the name of the header, such as X-Api-Key", &Credential::header},
-    {"prefix", "header", false, "what stands before it in the header, such as \"Token \"",
-     &Credential::prefix},
+    {"scheme", "header", false, "the word before it in the header, such as Token", &Credential::scheme},
     {"query", "query", true, "the name of the query parameter", &Credential::query},
+    {"key_id", "sigv4", true, "the variable in which the sandbox finds the placeholder of the key's id",
+     &Credential::key_id},
 };
 
 std::string why_not_value(const Belongs& part, const std::string& value) {
@@ -40,7 +43,52 @@ std::string why_not_value(const Belongs& part, const std::string& value) {
   return {};
 }
 
-void load_credential(Loading& loading, const Member& member, std::map<std::string, std::string>& variables) {
+using Variables = std::map<std::string, std::string>;  // of credentials: name to credential
+
+// A variable that no other credential has, and that the environment does not set.
+std::string load_variable(Loading& loading, const Place& place, const std::string& credential,
+                          Variables& variables) {
+  Reader& reader = loading.reader;
+  const auto name = reader.text(place, "the name of a variable");
+  if (!name) return {};
+  if (const auto why = why_not_variable(*name); !why.empty())
+    reader.fault(place, in_quotes(*name) + " " + why, "expected a name such as API_KEY");
+  else if (loading.manifest.environment.contains(*name))
+    reader.fault(place, in_quotes(*name) + " is set in workspace.environment too",
+                 "expected another variable");
+  else if (const auto [first, fresh] = variables.emplace(*name, credential); !fresh)
+    reader.fault(place,
+                 in_quotes(*name) + " is the variable of credential " + in_quotes(first->second) + " too",
+                 "expected another variable");
+  return *name;
+}
+
+// What the placeholder looks like, and what happens when it is seen where it does not belong.
+void load_placeholder(Reader& reader, const Fields& fields, Credential& out) {
+  if (const auto place = fields.get("prefix")) {
+    if (const auto prefix = reader.text(*place, "what the placeholder begins with, such as sk-")) {
+      const bool plain = std::all_of(prefix->begin(), prefix->end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+               c == '_' || c == '.';
+      });
+      if (!plain || prefix->size() > 64)
+        reader.fault(*place,
+                     in_quotes(*prefix) +
+                         " has other characters than letters, digits, '-', '_' and '.', "
+                         "or more than 64",
+                     "expected a beginning such as sk-");
+      out.prefix = *prefix;
+    }
+  }
+  if (const auto place = fields.get("length")) {
+    const auto least = static_cast<int64_t>(std::min<size_t>(out.prefix.size(), 64) + kLeastRandom);
+    if (const auto length = reader.integer(*place, least, 4096)) out.length = static_cast<uint32_t>(*length);
+  }
+  if (const auto place = fields.get("on_alarm"))
+    if (const auto index = reader.word(*place, kAlarms)) out.on_alarm = kAlarms[*index];
+}
+
+void load_credential(Loading& loading, const Member& member, Variables& variables) {
   Reader& reader = loading.reader;
   if (const auto why = why_not_bind_name(member.key); !why.empty())
     reader.fault(member.key_where, member.field, in_quotes(member.key) + " " + why,
@@ -51,20 +99,8 @@ void load_credential(Loading& loading, const Member& member, std::map<std::strin
   out.name = member.key;
   out.where = member.key_where;
 
-  if (const auto place = fields.require("env", "the variable in which the sandbox finds its placeholder")) {
-    if (const auto name = reader.text(*place, "the name of a variable")) {
-      if (const auto why = why_not_variable(*name); !why.empty())
-        reader.fault(*place, in_quotes(*name) + " " + why, "expected a name such as API_KEY");
-      else if (loading.manifest.environment.contains(*name))
-        reader.fault(*place, in_quotes(*name) + " is set in workspace.environment too",
-                     "expected another variable");
-      else if (const auto [first, fresh] = variables.emplace(*name, member.key); !fresh)
-        reader.fault(*place,
-                     in_quotes(*name) + " is the variable of credential " + in_quotes(first->second) + " too",
-                     "expected another variable");
-      out.env = *name;
-    }
-  }
+  if (const auto place = fields.require("env", "the variable in which the sandbox finds its placeholder"))
+    out.env = load_variable(loading, *place, member.key, variables);
   const auto inject = fields.require("inject", listed(kInjections));
   if (inject)
     if (const auto index = reader.word(*inject, kInjections)) out.inject = kInjections[*index];
@@ -79,21 +115,24 @@ void load_credential(Loading& loading, const Member& member, std::map<std::strin
                      std::string("expected it with inject: ") + part.inject);
       continue;
     }
+    if (part.field == &Credential::key_id) {
+      out.key_id = load_variable(loading, *place, member.key, variables);
+      continue;
+    }
     const auto value = reader.text(*place, part.expected);
     if (!value) continue;
     if (const auto why = why_not_value(part, *value); !why.empty())
       reader.fault(*place, in_quotes(*value) + " " + why, std::string("expected ") + part.expected);
     out.*part.field = *value;
   }
-  if (const auto place = fields.get("length"))
-    if (const auto length = reader.integer(*place, 16, 4096)) out.length = static_cast<uint32_t>(*length);
+  load_placeholder(reader, fields, out);
   loading.manifest.credentials.push_back(std::move(out));
 }
 
 }  // namespace
 
 void load_credentials(Loading& loading, const Place& place) {
-  std::map<std::string, std::string> variables;  // of credentials: name to credential
+  Variables variables;
   for (const auto& member :
        loading.reader.members(place, "a mapping of names to credentials", kMostCredentials))
     load_credential(loading, member, variables);

@@ -2,6 +2,7 @@
 
 #include "base/path.h"
 #include "manifest/loader.h"
+#include "manifest/overlap.h"
 #include "manifest/rules.h"
 
 namespace firestop::manifest {
@@ -43,6 +44,9 @@ class RuleLoader {
     if (const auto place = fields_.get("websocket"))
       rule_.websocket = reader_.boolean(*place).value_or(false);
     if (const auto place = fields_.get("git")) load_git(*place);
+    if (const auto place = fields_.get("plain_text"))
+      rule_.plain_text = reader_.boolean(*place).value_or(false);
+    if (const auto place = fields_.get("ca")) load_authority(*place);
     load_credential();
     check_together();
     loading_.manifest.egress.push_back(std::move(rule_));
@@ -110,8 +114,10 @@ class RuleLoader {
     if (port || ports) return;
     if (rule_.protocol == "tcp")
       reader_.fault(place_, "is a rule for tcp without ports", "expected port or ports");
-    else
+    else if (rule_.protocol == "tls")
       rule_.ports = {443};
+    else
+      rule_.ports = {443, 80};
   }
 
   // An empty list grants nothing, and a rule that grants nothing is a mistake.
@@ -192,6 +198,16 @@ class RuleLoader {
                       "expected it beside push: [...]");
   }
 
+  // Certificates as PEM text: in the manifest itself, so that the signature covers them.
+  void load_authority(const Place& place) {
+    const auto text = reader_.text(place, "certificates in PEM form");
+    if (!text) return;
+    if (const auto why = why_not_certificates(*text); !why.empty())
+      reader_.fault(place, why,
+                    "expected one or more -----BEGIN CERTIFICATE----- blocks, as a block of text: ca: |");
+    rule_.ca = *text;
+  }
+
   void load_credential() {
     const auto place = fields_.get("credential");
     if (!place) return;
@@ -211,7 +227,19 @@ class RuleLoader {
             std::string("expected ") + key + ", since a credential is bounded by verb and not only by host");
   }
 
+  // Over http:// everybody on the way reads it.
+  void check_plain_text() {
+    if (rule_.plain_text && rule_.credential.empty())
+      reader_.fault(fields_.key_position("plain_text"), codec::child_path(place_.field, "plain_text"),
+                    "means nothing without a credential", "expected it beside credential only");
+    if (rule_.credential.empty() || rule_.plain_text || rule_.ports != std::vector<uint16_t>{80}) return;
+    reader_.fault(fields_.key_position("credential"), codec::child_path(place_.field, "credential"),
+                  "would go over http://, where everybody on the way can read it",
+                  "expected port 443, or plain_text: true if that is what is meant");
+  }
+
   void check_together() {
+    check_plain_text();
     const auto refuse = [&](const char* key, const std::string& why, const char* expected) {
       if (fields_.has(key))
         reader_.fault(fields_.key_position(key), codec::child_path(place_.field, key), why, expected);
@@ -220,7 +248,7 @@ class RuleLoader {
       refuse("protocol", "is " + rule_.protocol + " for a network of addresses",
              "expected tcp, or a rule with host");
     if (rule_.protocol != "http")
-      for (const char* key : {"methods", "paths", "websocket", "git"})
+      for (const char* key : {"methods", "paths", "websocket", "git", "ca"})
         refuse(key, "means nothing for " + rule_.protocol, "expected it with protocol: http only");
     if (rule_.git)
       for (const char* key : {"methods", "paths", "websocket"})
@@ -237,9 +265,12 @@ class RuleLoader {
 }  // namespace
 
 void load_egress(Loading& loading, const Place& place) {
+  const size_t faults = loading.reader.fault_count();
   for (const auto& item :
        loading.reader.items(place, "a list of rules, such as [{host: api.example.com}]", kMostRules))
     RuleLoader(loading, item).load();
+  // Of a rule that was misread nobody knows what it overlaps with.
+  if (loading.reader.fault_count() == faults) check_overlaps(loading);
 }
 
 }  // namespace firestop::manifest

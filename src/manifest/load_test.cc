@@ -95,7 +95,8 @@ TEST(Load, ReadsEveryField) {
   ASSERT_EQ(manifest.egress.size(), 11u);
   EXPECT_EQ(manifest.egress[0].host, "api.example.com");
   EXPECT_THAT(manifest.egress[0].ports, ElementsAre(443, 8443));
-  EXPECT_THAT(manifest.egress[1].ports, ElementsAre(443));
+  EXPECT_THAT(manifest.egress[1].ports, ElementsAre(443, 80));
+  EXPECT_THAT(manifest.egress[2].ports, ElementsAre(443));
   EXPECT_TRUE(manifest.egress[1].private_addresses);
   EXPECT_EQ(manifest.egress[4].protocol, "tcp");
   ASSERT_TRUE(manifest.egress[7].git.has_value());
@@ -104,7 +105,12 @@ TEST(Load, ReadsEveryField) {
   EXPECT_THAT(manifest.egress[7].git->options, ElementsAre("ci.skip", "merge_request.title=*"));
   ASSERT_EQ(manifest.credentials.size(), 5u);
   EXPECT_EQ(manifest.credentials[0].length, 64u);
-  EXPECT_EQ(manifest.credentials[2].prefix, "Token ");
+  EXPECT_EQ(manifest.credentials[2].scheme, "Token");
+  EXPECT_TRUE(manifest.egress[8].plain_text);
+  EXPECT_TRUE(manifest.egress[9].ca.starts_with("-----BEGIN CERTIFICATE-----\n"));
+  EXPECT_EQ(manifest.credentials[0].on_alarm, "kill");
+  EXPECT_EQ(manifest.credentials[1].on_alarm, "deny");
+  EXPECT_EQ(manifest.credentials[4].key_id, "K4");
 }
 
 TEST(Load, YamlAndJsonOfOneMeaningAreOneManifest) {

@@ -76,6 +76,8 @@ struct EgressRule {
   std::string protocol;  // "http", "tls", "tcp"
   bool private_addresses = false;
   bool websocket = false;
+  bool plain_text = false;  // the credential goes into requests over http:// too
+  std::string ca;           // PEM: trusted for these hosts besides the host's own store; "" means no other
   std::string credential;
   struct Git {
     std::string repository;
@@ -89,8 +91,12 @@ struct EgressRule {
 
 struct Credential {
   Position where;
-  std::string name, env, inject, user, header, query, prefix;
-  uint32_t length = 0;
+  std::string name, env, inject, user, header, query;
+  std::string scheme;             // header: what stands before the value, "Token" in "Token VALUE"
+  std::string key_id;             // sigv4: the variable with the placeholder of the access key's id
+  std::string prefix;             // what the placeholder begins with
+  uint32_t length = 0;            // characters of the placeholder; 0 means as many as fit
+  std::string on_alarm = "deny";  // when a placeholder is about to leave elsewhere: "deny", "freeze", "kill"
 };
 
 struct Image {

@@ -41,6 +41,7 @@ class Reader {
 
   void fault(Position where, std::string field, std::string wrong, std::string expected = {});
   void fault(const Place& place, std::string wrong, std::string expected = {});
+  size_t fault_count() const { return faults_.size(); }
   // By position. At most kMostFaults, and then one that says how many more there are.
   std::vector<Diagnostic> take_faults();
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "codec/base64.h"
+
 namespace firestop::manifest {
 namespace {
 
@@ -171,6 +173,26 @@ std::string why_not_header(std::string_view name) {
              {"user-agent", "referer", "x-request-id", "origin", "x-forwarded-for", "forwarded", "via"}))
     return "is a header that origins write into logs and answers";
   return {};
+}
+
+std::string why_not_certificates(std::string_view pem) {
+  constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----\n", kEnd = "-----END CERTIFICATE-----";
+  size_t count = 0;
+  while (pem.find_first_not_of(" \n") != std::string_view::npos) {
+    pem.remove_prefix(pem.find_first_not_of(" \n"));
+    if (!pem.starts_with(kBegin)) return "is no certificate in PEM form, or has other text beside it";
+    pem.remove_prefix(kBegin.size());
+    const size_t end = pem.find(kEnd);
+    if (end == std::string_view::npos) return "has a certificate without its end";
+    std::string body(pem.substr(0, end));
+    std::erase(body, '\n');
+    const auto der = codec::decode_base64(body);
+    if (!der || der->size() < 64 || der->front() != 0x30)
+      return "has a certificate that is not base64 of DER";
+    pem.remove_prefix(end + kEnd.size());
+    if (++count > 32) return "has more than 32 certificates";
+  }
+  return count == 0 ? "has no certificate" : "";
 }
 
 }  // namespace firestop::manifest

@@ -22,6 +22,10 @@ std::string why_not_header(std::string_view name);          // RFC 9110 token th
 // Lower case, without the trailing dot: what host names are compared as.
 std::string canonical_host(std::string_view host);
 
+// PEM certificates (RFC 7468): blocks of base64 that begin as DER does. Whether they verify anything is for
+// TLS.
+std::string why_not_certificates(std::string_view pem);
+
 // A network in CIDR notation, IPv4 or IPv6.
 struct Cidr {
   std::string why_not;          // empty if it is one

@@ -13,6 +13,16 @@ bool is_label_char(char c) {
   return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
 }
 
+// co.uk, com.au, ...: where a country's names are registered on the second level. In doubt it is one: a
+// wildcard over it is never what somebody meant.
+bool is_registry(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos || name.size() - dot != 3) return false;
+  constexpr std::string_view kSecond[] = {"ac",  "co", "com", "edu", "go",  "gob", "gov", "gouv",
+                                          "mil", "ne", "net", "nhs", "nom", "or",  "org", "sch"};
+  return std::find(std::begin(kSecond), std::end(kSecond), name.substr(0, dot)) != std::end(kSecond);
+}
+
 }  // namespace
 
 std::string canonical_host(std::string_view host) {
@@ -55,6 +65,7 @@ std::string why_not_host(std::string_view written) {
   }
   if (name == "localhost" || name.ends_with(".localhost"))
     return "is the sandbox itself, never the host's loopback";
+  if (wildcard && is_registry(name)) return "matches all that is registered below ." + std::string(name);
   if (name.find('.') == std::string_view::npos)
     return wildcard ? "matches a whole top-level domain"
                     : "is a single label, which resolvers complete in their own ways";

@@ -76,6 +76,8 @@ std::string request_words(const EgressRule& rule) {
     out = rule.protocol == "tls" ? "TLS, content not read" : "raw TCP, content not read";
   }
   if (rule.private_addresses) out += ", private addresses";
+  if (!rule.ca.empty()) out += ", an authority of its own";
+  if (rule.plain_text) out += ", credential without TLS too";
   return out;
 }
 

@@ -23,7 +23,7 @@ run-as-undeclared run-as-which path-twice path-below path-long owner-undeclared 
 group-like-user environment-too-large environment-nul command-nul command-empty max-beyond max-without
 permissions-octal permissions-none permissions-decimal ref-option ref-dots ref-ancestor path-reserved
 egress-odd egress-address egress-localhost egress-top egress-cidr egress-tcp egress-paths egress-git
-egress-credential credential-unused credential-parts credential-header credential-variable repo-host-address
+egress-contradiction egress-restricts egress-plain egress-registry egress-ca egress-credential credential-unused credential-parts credential-header credential-variable repo-host-address
 limit-overflow limit-hexadecimal limit-nan max-zero
 """.split()
 

@@ -1,0 +1,28 @@
+// An access token for a refresh token (RFC 6749, section 6), fetched by the source process itself: the
+// refresh token is in no other process.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "credentials/bindings.h"
+#include "credentials/secret.h"
+
+namespace firestop::credentials {
+
+struct AccessToken {
+  Secret secret;
+  std::chrono::milliseconds valid{};  // a little less than the server said
+};
+
+// Blocks, for at most kLongestFetch. "credential.unavailable": no answer, or not one with a bearer token;
+// with the server's `error` code, and nothing else that it said.
+inline constexpr std::chrono::seconds kLongestFetch{20};
+Result<AccessToken> fetch_access_token(const OAuth& oauth);
+
+// The server's answer, a JSON document. For fetch_access_token() and its fuzzer.
+Result<AccessToken> read_token_answer(int status, std::string_view body);
+
+}  // namespace firestop::credentials

@@ -1,0 +1,497 @@
+// The guard without a network: what becomes of heads and bodies. The attacker writes every byte of the
+// requests here, and the origin every byte of the answers.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "codec/base64.h"
+#include "egress/codes.h"
+#include "egress/guard_config.h"
+#include "egress/guard_impl.h"
+#include "manifest/load.h"
+
+namespace firestop::egress {
+namespace {
+
+using credentials::Secret;
+using credentials::SharedSecret;
+using http::Body;
+using http::find_header;
+using http::RequestHead;
+using http::ResponseHead;
+
+constexpr std::string_view kValue = "s3cret/value+with=chars&more";
+
+class FakeVault : public credentials::Vault {
+ public:
+  void get(const std::string& credential, Done done) override {
+    ++asked;
+    if (fails) {
+      done(fail("credential.unavailable", "the keyring is locked"));
+      return;
+    }
+    auto give = [this, credential, done = std::move(done)] {
+      auto secret = std::make_shared<const Secret>(Secret::copy(kValue).value());
+      given_[credential] = {secret};
+      done(SharedSecret(secret));
+    };
+    if (later)
+      waiting.push_back(give);
+    else
+      give();
+  }
+  std::vector<SharedSecret> given(const std::string& credential) const override {
+    const auto found = given_.find(credential);
+    return found == given_.end() ? std::vector<SharedSecret>{} : found->second;
+  }
+
+  bool fails = false, later = false;
+  int asked = 0;
+  std::vector<std::function<void()>> waiting;
+
+ private:
+  std::map<std::string, std::vector<SharedSecret>> given_;
+};
+
+constexpr const char* kManifest = R"(
+firestop: 1
+name: t
+egress:
+  - {host: api.example.com, methods: [GET, POST], paths: [/v1/**], credential: model, websocket: true}
+  - {host: api.example.com}
+  - {host: plain.example.com, methods: [GET], paths: ["/**"], credential: plain, plain_text: true}
+  - {host: key.example.com, methods: [GET], paths: ["/**"], credential: key}
+  - {host: query.example.com, methods: [GET], paths: ["/**"], credential: query}
+  - {host: git.example.com, methods: [GET], paths: ["/**"], credential: forge}
+  - {host: "*.other.example.org"}
+credentials:
+  model: {env: MODEL, inject: bearer, prefix: sk-}
+  plain: {env: PLAIN, inject: bearer}
+  key: {env: KEY, inject: header, header: X-Api-Key, scheme: Token}
+  query: {env: QUERY, inject: query, query: key}
+  forge: {env: FORGE, inject: basic, user: x-access-token}
+)";
+
+class GuardTest : public testing::Test {
+ protected:
+  GuardTest() {
+    auto loaded = manifest::load_text("t.yaml", kManifest);
+    EXPECT_TRUE(loaded.faults.empty()) << render(loaded.faults, loaded.text);
+    placeholders = credentials::make_placeholders(loaded.manifest.credentials);
+    guard = make_guard({.rules = loaded.manifest.egress,
+                        .credentials = loaded.manifest.credentials,
+                        .placeholders = placeholders,
+                        .vault = &vault,
+                        .connect_to = {{{"api.example.com", 443}, "127.0.0.1:9"}}});
+  }
+
+  std::string placeholder(const std::string& credential) const {
+    for (const auto& one : placeholders)
+      if (one.credential == credential) return one.text;
+    return "?";
+  }
+
+  static RequestHead request(const std::string& method, const std::string& host, const std::string& target,
+                             http::Headers headers = {}) {
+    return {.method = method,
+            .scheme = "https",
+            .authority = {host, 443},
+            .target = target,
+            .headers = std::move(headers)};
+  }
+
+  // The code of the denial, or "".
+  std::string admit(RequestHead& head) {
+    const bool tls = head.scheme == "https";
+    exchange =
+        guard->exchange({.asked = head.authority, .server_name = tls ? head.authority.host : "", .tls = tls});
+    denial.reset();
+    done = false;
+    exchange->admit(head, [this](std::optional<Denial> result) {
+      denial = std::move(result);
+      done = true;
+    });
+    return denial ? denial->code : "";
+  }
+  std::string admit(RequestHead&& head) { return admit(head); }
+
+  static std::string through(Filter* filter, std::initializer_list<std::string_view> pieces) {
+    std::string out;
+    if (!filter) return "no filter";
+    for (const auto piece : pieces)
+      if (const auto denied = filter->feed(piece, out)) return "denied " + denied->code;
+    if (const auto denied = filter->finish(out)) return "denied " + denied->code;
+    return out;
+  }
+
+  FakeVault vault;
+  std::vector<credentials::Placeholder> placeholders;
+  std::unique_ptr<Guard> guard;
+  std::unique_ptr<Exchange> exchange;
+  std::optional<Denial> denial;
+  ResponseHead last;
+  bool done = false;
+};
+
+std::string basic(const std::string& pair) {
+  return "Basic " + codec::encode_base64(pair);
+}
+
+TEST_F(GuardTest, EachWayPutsTheValueInItsPlace) {
+  auto head =
+      request("GET", "api.example.com", "/v1/models", {{"Authorization", "bearer " + placeholder("model")}});
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.headers[0].value, "Bearer " + std::string(kValue));
+  EXPECT_EQ(exchange->route().rule, "egress[0]");
+  EXPECT_EQ(exchange->route().credential, "model");
+  EXPECT_EQ(exchange->route().connect_to, "127.0.0.1:9");
+  EXPECT_TRUE(exchange->route().private_addresses);
+
+  head = request("GET", "key.example.com", "/", {{"x-api-key", placeholder("key")}});
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.headers[0].value, "Token " + std::string(kValue));
+  head = request("GET", "key.example.com", "/", {{"X-Api-Key", "token  " + placeholder("key")}});
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.headers[0].value, "Token " + std::string(kValue));
+
+  head = request("GET", "query.example.com", "/?a=1&key=" + placeholder("query") + "&b=%26");
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.target, "/?a=1&key=s3cret%2Fvalue%2Bwith%3Dchars%26more&b=%26");
+
+  for (const auto& pair : {"x-access-token:" + placeholder("forge"), "me:" + placeholder("forge"),
+                           placeholder("forge") + ":", placeholder("forge") + ":x-oauth-basic"}) {
+    head = request("GET", "git.example.com", "/", {{"authorization", basic(pair)}});
+    ASSERT_EQ(admit(head), "") << pair;
+    EXPECT_EQ(head.headers[0].value, basic("x-access-token:" + std::string(kValue)));
+  }
+
+  head = {.method = "GET",
+          .scheme = "http",
+          .authority = {"plain.example.com", 80},
+          .target = "/",
+          .headers = {{"Authorization", "Bearer " + placeholder("plain")}}};
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.headers[0].value, "Bearer " + std::string(kValue));
+}
+
+TEST_F(GuardTest, WithoutAPlaceholderNothingIsPutIn) {
+  auto head = request("GET", "git.example.com", "/acme/widget/info/refs");
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(vault.asked, 0);
+  EXPECT_EQ(find_header(head.headers, "Authorization"), nullptr);
+  EXPECT_EQ(exchange->route().credential, "");
+  head = request("GET", "git.example.com", "/", {{"Authorization", basic("me:mine")}});
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(head.headers[0].value, basic("me:mine"));
+}
+
+TEST_F(GuardTest, inv09_OnlyOnRequestsThatTheRuleAllows) {
+  const http::Headers bearer{{"Authorization", "Bearer " + placeholder("model")}};
+  for (auto& head : {request("DELETE", "api.example.com", "/v1/models", bearer),  // another method
+                     request("GET", "api.example.com", "/v2/models", bearer),     // path
+                     request("GET", "api.example.com", "/v1/../v2", bearer),      // spelling
+                     request("GET", "key.example.com", "/", bearer),              // credential's host
+                     request("GET", "x.other.example.org", "/", bearer),          // host, after a redirect
+                     request("GET", "nowhere.example", "/", bearer)}) {
+    EXPECT_EQ(admit(RequestHead(head)), codes::kCredentialElsewhere) << head.authority.host << head.target;
+    EXPECT_TRUE(denial->alarm);
+    EXPECT_EQ(denial->credential, "model");
+  }
+  RequestHead plain{.method = "GET",
+                    .scheme = "http",
+                    .authority = {"api.example.com", 80},
+                    .target = "/v1/models",
+                    .headers = bearer};
+  EXPECT_EQ(admit(plain), codes::kPlainText);
+  EXPECT_TRUE(denial->alarm);
+  EXPECT_EQ(vault.asked, 0);
+}
+
+TEST_F(GuardTest, inv08_InAnyOtherPlaceItIsAnAlarm) {
+  const std::string text = placeholder("model");
+  std::string percent, some, twice, escaped;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char hex[8];
+    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned>(text[at]));
+    percent += std::string("%") + hex;
+    some += at % 3 == 1 ? std::string("%") + hex : std::string(1, text[at]);
+    twice += std::string("%25") + hex;
+    escaped += std::string("\\u00") + hex;
+  }
+  const auto b64 = [](const std::string& t) { return codec::encode_base64(t); };
+  for (const auto& form : {text, percent, some, twice, escaped, b64(text), b64("a" + text),
+                           b64("ab" + text + "z"), b64("user:" + text), "x" + text + "y"}) {
+    for (auto& head : {
+             request("GET", "x.other.example.org", "/" + form),
+             request("GET", "x.other.example.org", "/?q=" + form),
+             request("GET", "x.other.example.org", "/", {{"User-Agent", form}}),
+             request("GET", "api.example.com", "/v1/x", {{"User-Agent", form}}),
+             request("GET", "api.example.com", "/v1/x", {{"Referer", "https://a/?" + form}}),
+             request("GET", "api.example.com", "/v1/x", {{"X-Request-Id", form}}),
+             request("GET", "api.example.com", "/v1/x", {{"Cookie", "a=" + form}}),
+             request("GET", "api.example.com", "/v1/x", {{"Authorization", "Digest " + form}}),
+             request("GET", "api.example.com", "/v1/x",
+                     {{"Authorization", "Bearer " + text}, {"X-Copy", form}}),  // in its place and elsewhere
+             request("GET", "api.example.com", "/v1/x",
+                     {{"Authorization", "Bearer " + text}, {"Authorization", "Bearer " + form}}),
+             request("GET", "api.example.com", "/v1/x?key=" + form, {{"Authorization", "Bearer " + text}}),
+         }) {
+      EXPECT_EQ(admit(RequestHead(head)), codes::kCredentialElsewhere) << form;
+      EXPECT_TRUE(denial && denial->alarm && denial->credential == "model") << form;
+    }
+  }
+  EXPECT_EQ(vault.asked, 0);
+  // Cut into two headers.
+  EXPECT_EQ(
+      admit(request("GET", "x.other.example.org", "/", {{"A", text.substr(0, 20)}, {text.substr(20), "x"}})),
+      codes::kCredentialElsewhere);
+}
+
+TEST_F(GuardTest, inv08_InANameItIsAnAlarm) {
+  std::string lower = placeholder("model");
+  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  for (const auto& name :
+       {lower + ".other.example.org", lower.substr(0, 9) + "." + lower.substr(9) + ".evil.example"}) {
+    const auto denied = guard->name(name);
+    ASSERT_TRUE(denied) << name;
+    EXPECT_EQ(denied->code, codes::kCredentialElsewhere);
+    EXPECT_TRUE(denied->alarm);
+    EXPECT_EQ(guard->connection({name, 443}).denial.code, codes::kCredentialElsewhere);
+  }
+  EXPECT_FALSE(guard->name("x.other.example.org"));
+  EXPECT_EQ(guard->name("evil.example")->code, codes::kNoRule);
+}
+
+TEST_F(GuardTest, inv08_InABodyItIsStopped) {
+  const std::string text = placeholder("model");
+  const auto post = [&](const std::string& encoding = "") {
+    auto head = request("POST", "x.other.example.org", "/");
+    head.body = {Body::Kind::kUnknown, 0};
+    if (!encoding.empty()) head.headers.push_back({"Content-Encoding", encoding});
+    EXPECT_EQ(admit(head), "");
+    return exchange->request_body();
+  };
+  EXPECT_EQ(through(post(), {"{\"a\": \"", text, "\"}"}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post(), {"x" + text.substr(0, 11), text.substr(11)}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post(), {codec::encode_base64("{\"key\":\"" + text + "\"}")}),
+            "denied credential.elsewhere");
+  // Nothing of its random part but a few characters left before.
+  std::string out;
+  auto* filter = post();
+  for (const char c : "begin " + text.substr(0, text.size() - 1)) EXPECT_FALSE(filter->feed({&c, 1}, out));
+  EXPECT_LE(out.size(), 6 + 3 + 4u) << out;
+  EXPECT_TRUE(filter->feed(text.substr(text.size() - 1), out));
+  EXPECT_LE(out.size(), 6 + 3 + 4u) << out;
+  // What only begins like it passes, byte for byte.
+  const std::string innocent =
+      "x" + text.substr(0, 30) + "-" + text.substr(5) + "%" + std::string(1, '\0') + "\xff";
+  EXPECT_EQ(through(post(), {innocent, innocent}), innocent + innocent);
+}
+
+std::string gzip(const std::string& text, int window = 15 + 16) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY);
+  std::string out(text.size() + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST_F(GuardTest, inv08_InACompressedBodyItIsStopped) {
+  const auto post = [&](const std::string& encoding) {
+    auto head = request("POST", "x.other.example.org", "/", {{"Content-Encoding", encoding}});
+    head.body = {Body::Kind::kUnknown, 0};
+    EXPECT_EQ(admit(head), "");
+    return exchange->request_body();
+  };
+  const std::string secret = "a lot of text " + placeholder("model") + " and more", harmless(5000, 'x');
+  EXPECT_EQ(through(post("gzip"), {gzip(secret)}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("x-gzip"), {gzip(secret)}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("deflate"), {gzip(secret, 15)}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("deflate"), {gzip(secret, -15)}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("gzip"), {gzip("first"), gzip(secret)}),
+            "denied credential.elsewhere");  // two members
+  EXPECT_EQ(through(post("gzip"), {gzip(harmless)}), gzip(harmless));
+  EXPECT_EQ(through(post("gzip"), {"no gzip at all"}), "denied egress.bad_request");
+  EXPECT_EQ(through(post("gzip"), {gzip(harmless).substr(0, 20)}), "denied egress.bad_request");
+}
+
+TEST_F(GuardTest, TheAnswerIsScrubbed) {
+  const std::string text = placeholder("model"), value(kValue);
+  const auto answer = [&](const std::string& type, const std::string& coding = "") {
+    auto head = request("GET", "api.example.com", "/v1/x",
+                        {{"Authorization", "Bearer " + text},
+                         {"Accept-Encoding", "zstd, br;q=0.5, gzip"},
+                         {"Range", "bytes=0-4"}});
+    EXPECT_EQ(admit(head), "");
+    EXPECT_EQ(find_header(head.headers, "Accept-Encoding")->value, "gzip, br");
+    EXPECT_EQ(find_header(head.headers, "Range"), nullptr);
+    ResponseHead response{.status = 401,
+                          .headers = {{"WWW-Authenticate", "Bearer token=\"" + value + "\""},
+                                      {"Location", "/?k=s3cret%2Fvalue%2bwith%3Dchars%26more"},
+                                      {"Content-Type", type}},
+                          .body = {Body::Kind::kLength, 1000}};
+    if (!coding.empty()) response.headers.push_back({"Content-Encoding", coding});
+    EXPECT_FALSE(exchange->answer(response));
+    EXPECT_EQ(response.headers[0].value, "Bearer token=\"" + text + "\"");
+    EXPECT_EQ(response.headers[1].value, "/?k=" + text);
+    EXPECT_EQ(find_header(response.headers, "Content-Encoding"), nullptr);
+    last = response;
+    return exchange->response_body();
+  };
+  EXPECT_EQ(through(answer("application/json"), {"{\"k\":\"" + value + "\"}"}), "{\"k\":\"" + text + "\"}");
+  EXPECT_EQ(last.body.kind, Body::Kind::kUnknown);
+  EXPECT_EQ(through(answer("text/plain"), {value.substr(0, 3), value.substr(3) + value}), text + text);
+  EXPECT_EQ(through(answer("application/json"), {"\"s3cret\\/value\\u002bwith=chars\\u0026more\""}),
+            "\"" + text + "\"");
+  EXPECT_EQ(through(answer("text/html"), {"<p>s3cret/value+with=chars&amp;more</p>"}), "<p>" + text + "</p>");
+  const auto b64 = [](const std::string& t) { return codec::encode_base64(t); };
+  EXPECT_EQ(through(answer("text/plain"), {b64("u:" + value)}).find(b64(value).substr(4, 20)),
+            std::string::npos);
+  EXPECT_EQ(through(answer("text/plain"), {b64(value)}),
+            b64(text).substr(0, b64(text).find('=')) +
+                b64(value).substr(b64(value).find('=') == std::string::npos ? b64(value).size()
+                                                                            : b64(value).find('=')));
+  EXPECT_EQ(through(answer("text/plain", "gzip"), {gzip("a " + value + " b")}), "a " + text + " b");
+  // Where the length must stay, it does.
+  const std::string binary = through(answer("application/octet-stream"), {"a" + value + "b"});
+  EXPECT_EQ(binary.size(), value.size() + 2);
+  EXPECT_EQ(binary.find("value"), std::string::npos);
+  EXPECT_EQ(last.body.kind, Body::Kind::kLength);
+  EXPECT_EQ(through(answer("text/plain", "gzip"), {"no gzip"}), "denied egress.bad_request");
+}
+
+TEST_F(GuardTest, ALiveStreamDoesNotStall) {
+  auto head =
+      request("GET", "api.example.com", "/v1/x", {{"Authorization", "Bearer " + placeholder("model")}});
+  ASSERT_EQ(admit(head), "");
+  ResponseHead response{
+      .status = 200, .headers = {{"Content-Type", "text/event-stream"}}, .body = {Body::Kind::kUnknown, 0}};
+  ASSERT_FALSE(exchange->answer(response));
+  std::string out;
+  ASSERT_FALSE(exchange->response_body()->feed("data: s3c", out));  // as the value begins
+  EXPECT_EQ(out, "data: s3c");
+  ASSERT_FALSE(exchange->response_body()->feed("\n\n", out));
+  EXPECT_EQ(out, "data: s3c\n\n");
+}
+
+TEST_F(GuardTest, AnswersOfHostsWithoutCredentialsPassUntouched) {
+  ASSERT_EQ(admit(request("GET", "x.other.example.org", "/")), "");
+  ResponseHead response{
+      .status = 200, .headers = {{"Content-Encoding", "zstd"}}, .body = {Body::Kind::kLength, 9}};
+  EXPECT_FALSE(exchange->answer(response));
+  EXPECT_EQ(exchange->response_body(), nullptr);
+  EXPECT_EQ(response.headers.size(), 1u);
+}
+
+TEST_F(GuardTest, WithoutTheValueNothingGoesOut) {
+  vault.fails = true;
+  auto head =
+      request("GET", "api.example.com", "/v1/x", {{"Authorization", "Bearer " + placeholder("model")}});
+  EXPECT_EQ(admit(head), codes::kCredentialUnavailable);
+  EXPECT_EQ(denial->status, 502);
+  EXPECT_EQ(head.headers[0].value, "Bearer " + placeholder("model"));
+}
+
+TEST_F(GuardTest, TheValueMayComeLaterOrNever) {
+  vault.later = true;
+  auto head =
+      request("GET", "api.example.com", "/v1/x", {{"Authorization", "Bearer " + placeholder("model")}});
+  EXPECT_EQ(admit(head), "");
+  EXPECT_FALSE(done);
+  vault.waiting[0]();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(head.headers[0].value, "Bearer " + std::string(kValue));
+  admit(head = request("GET", "api.example.com", "/v1/x",
+                       {{"Authorization", "Bearer " + placeholder("model")}}));
+  exchange.reset();  // the guest went away
+  vault.waiting[1]();
+  EXPECT_FALSE(done);
+}
+
+TEST_F(GuardTest, OneNameForOneRequest) {
+  const auto code = [&](const Origin& origin, RequestHead head) {
+    std::string out = "none";
+    exchange = guard->exchange(origin);
+    exchange->admit(head, [&](std::optional<Denial> result) { out = result ? result->code : ""; });
+    return out;
+  };
+  const Authority api{"api.example.com", 443}, other{"x.other.example.org", 443};
+  const auto to_api = request("GET", api.host, "/");
+  EXPECT_EQ(code({.asked = api, .server_name = api.host, .tls = true}, to_api), "");
+  EXPECT_EQ(code({.asked = api, .server_name = "API.example.com.", .tls = true}, to_api), "");
+  EXPECT_EQ(code({.asked = api, .server_name = "", .tls = true}, to_api), "");
+  EXPECT_EQ(code({.asked = api, .server_name = other.host, .tls = true}, to_api), codes::kHostMismatch);
+  EXPECT_EQ(code({.asked = other, .server_name = other.host, .tls = true}, to_api), codes::kHostMismatch);
+  EXPECT_EQ(code({.asked = {api.host, 80}, .server_name = api.host, .tls = true}, to_api),
+            codes::kHostMismatch);
+  EXPECT_EQ(code({.asked = api, .tls = false}, to_api), codes::kHostMismatch);
+}
+
+// RFC 6455, section 5.2: a masked frame of the client, and one of the server.
+std::string frame(std::string_view payload, bool masked) {
+  std::string out{'\x81'};
+  out += static_cast<char>((masked ? 0x80 : 0) | static_cast<int>(payload.size()));
+  const std::string mask = "\x12\x34\x56\x78";
+  if (masked) out += mask;
+  for (size_t at = 0; at < payload.size(); ++at)
+    out += masked ? static_cast<char>(payload[at] ^ mask[at % 4]) : payload[at];
+  return out;
+}
+
+TEST_F(GuardTest, WebSockets) {
+  const std::string text = placeholder("model"), value(kValue);
+  auto head =
+      request("GET", "api.example.com", "/v1/ws",
+              {{"Authorization", "Bearer " + text}, {"Sec-WebSocket-Extensions", "permessage-deflate"}});
+  head.upgrade = "websocket";
+  ASSERT_EQ(admit(head), "");
+  EXPECT_EQ(find_header(head.headers, "Sec-WebSocket-Extensions"), nullptr);
+  ResponseHead response{.status = 101, .headers = {{"Upgrade", "websocket"}}};
+  ASSERT_FALSE(exchange->answer(response));
+  const std::string in = frame("hello", false) + frame("k " + value + "!", false) +
+                         frame(value.substr(0, 5), false) + frame(value.substr(5), false);
+  std::string out;
+  for (const char c : in) ASSERT_FALSE(exchange->websocket_in()->feed({&c, 1}, out));
+  ASSERT_FALSE(exchange->websocket_in()->finish(out));
+  EXPECT_EQ(out.size(), in.size());
+  EXPECT_TRUE(out.starts_with(frame("hello", false))) << out;
+  EXPECT_EQ(out.find("value"), std::string::npos) << out;
+
+  std::string sent;
+  ASSERT_FALSE(exchange->websocket_out()->feed(frame("hello", true), sent));
+  EXPECT_EQ(sent, frame("hello", true));
+  ASSERT_FALSE(exchange->websocket_out()->feed(frame(text.substr(0, 20), true), sent));
+  const auto denied = exchange->websocket_out()->feed(frame(text.substr(20), true), sent);
+  ASSERT_TRUE(denied);
+  EXPECT_TRUE(denied->alarm);
+  EXPECT_EQ(sent, frame("hello", true));
+}
+
+TEST(GuardConfig, IsReadBackAsItself) {
+  auto loaded = manifest::load_file(FIRESTOP_SOURCE_DIR "/tests/manifest/good/every-field.yaml").value();
+  ASSERT_TRUE(loaded.faults.empty());
+  const GuardParts parts{.rules = loaded.manifest.egress,
+                         .credentials = loaded.manifest.credentials,
+                         .placeholders = credentials::make_placeholders(loaded.manifest.credentials),
+                         .connect_to = {{{"api.example.com", 443}, "127.0.0.1:9"}}};
+  const auto json = to_json(parts);
+  const auto again = guard_parts_from_json(json);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(to_json(*again), json);
+  EXPECT_EQ(again->rules.size(), parts.rules.size());
+  EXPECT_TRUE(again->rules[7].git->deletes);
+  EXPECT_FALSE(guard_parts_from_json(codec::JsonObject{}).has_value());
+  for (const char* key : {"rules", "credentials", "placeholders", "connect_to"}) {
+    auto less = json;
+    less.as_object()->erase(key);
+    EXPECT_FALSE(guard_parts_from_json(less).has_value()) << key;
+  }
+}
+
+}  // namespace
+}  // namespace firestop::egress
