@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "base/file.h"
 
@@ -84,6 +86,10 @@ void replace_file(const char* path, const std::string& content) {
   const UniqueFd file(::mkstemp(name));
   ASSERT_TRUE(file.valid() && write_all(file.get(), content));
   ASSERT_TRUE(::realpath(path, real)) << path;
+  static std::set<std::string> replaced;  // nothing is mounted over a file that has no name any more
+  if (!replaced.insert(real).second) {
+    ASSERT_EQ(::umount2(real, MNT_DETACH), 0) << real << ": " << std::strerror(errno);
+  }
   ASSERT_EQ(::mount(name, real, nullptr, MS_BIND, nullptr), 0) << real << ": " << std::strerror(errno);
   ::unlink(name);
 }
