@@ -112,13 +112,14 @@ Result<manifest::EgressRule> rule_from(const Json& json) {
   out.credential = members.text("credential");
   if (const auto* git = json.find("git")) {
     Members of_git(*git);
-    auto& to = out.git.emplace();
+    manifest::EgressRule::Git to;
     to.repository = of_git.text("repository");
     to.fetch = of_git.flag("fetch");
     to.push = of_git.texts("push");
     to.deletes = of_git.flag("deletes");
     to.options = of_git.texts("options");
     TRY(of_git.done());
+    out.git = std::move(to);
   }
   TRY(members.done());
   if (out.host.empty() == out.cidr.empty()) return bad("host");
