@@ -22,6 +22,7 @@ inline constexpr const char* kUpstreamTls = "egress.upstream_tls";
 inline constexpr const char* kCredentialUnavailable = "credential.unavailable";
 inline constexpr const char* kCredentialElsewhere = "credential.elsewhere";  // an alarm
 inline constexpr const char* kLimitConnections = "limit.connections";
+inline constexpr const char* kLimitNames = "limit.names";
 inline constexpr const char* kLimitBytes = "limit.bytes";
 
 }  // namespace firestop::egress::codes

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "egress/codes.h"
+
 namespace firestop::egress {
 namespace {
 
@@ -38,7 +40,7 @@ std::string NameAnswers::answer(std::string_view message, Transport transport, u
         *query, answer, transport == Transport::kUdp ? codec::udp_limit(*query) : codec::kMostDnsMessage);
   } else {
     crossing.verdict = "denied";
-    crossing.code = "egress.bad_request";
+    crossing.code = codes::kBadRequest;
     crossing.detail = query.error().message;
     out =
         codec::refuse_dns(message, query.error().code == "dns.opcode" ? DnsCode::kNotImp : DnsCode::kFormErr);
@@ -83,7 +85,7 @@ DnsAnswer NameAnswers::of_host(const codec::DnsQuery& query, Crossing& crossing)
   const auto address = book_.address_of(query.name);
   if (!address) {
     crossing.verdict = "failed";
-    crossing.code = "limit.names";
+    crossing.code = codes::kLimitNames;
     crossing.detail += ": more names than a sandbox may have";
     return {.code = DnsCode::kServFail};
   }
