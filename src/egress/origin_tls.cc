@@ -86,7 +86,9 @@ OriginTls::~OriginTls() {
 
 Result<std::unique_ptr<OriginTls>> OriginTls::make(std::string_view host_trust, std::string_view operators) {
   std::unique_ptr<OriginTls> tls(new OriginTls);
-  TRY_ASSIGN(tls->trusted_, read(host_trust));
+  if (!host_trust.empty() || operators.empty()) {
+    TRY_ASSIGN(tls->trusted_, read(host_trust));
+  }
   if (!operators.empty()) {
     TRY_ASSIGN(Certificates more, read(operators));
     for (X509Ptr& one : more) tls->trusted_.push_back(std::move(one));

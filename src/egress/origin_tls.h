@@ -28,7 +28,7 @@ class OriginTls {
   static constexpr size_t kMostSessions = 256;      // kept for coming back to an origin
   static constexpr size_t kMostAuthorities = 4096;  // certificates of one text
 
-  // `operators`: PEM that counts for every origin, may be empty. Error: "tls.bad_trust".
+  // `operators`: PEM that counts for every origin. One of the two may be empty. Error: "tls.bad_trust".
   static Result<std::unique_ptr<OriginTls>> make(std::string_view host_trust, std::string_view operators);
   ~OriginTls();  // after every connection of it
   OriginTls(const OriginTls&) = delete;

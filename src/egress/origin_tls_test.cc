@@ -92,6 +92,11 @@ TEST_F(OriginTlsTest, AuthoritiesOfTheOperatorCountEverywhereAndARulesForItsOrig
   EXPECT_TRUE(connect(*tls, route("a.example.com", rule.get()), *rule).ok);
   EXPECT_TRUE(connect(*tls, route("a.example.com", rule.get()), *host).ok) << "besides the host's";
   EXPECT_FALSE(connect(*tls, route("a.example.com"), *rule).ok) << "also after it was used";
+  const auto alone = OriginTls::make("", company->certificate());  // a host without a store
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(connect(**alone, route("a.example.com"), *company).ok);
+  EXPECT_FALSE(connect(**alone, route("a.example.com"), *host).ok);
+  EXPECT_FALSE(OriginTls::make("", ""));
 }
 
 TEST_F(OriginTlsTest, AnOriginIsRememberedForItselfAlone) {
