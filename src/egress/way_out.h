@@ -1,0 +1,44 @@
+// What carries a guest's connections to their origins, put together for one guard: the host's resolver and
+// proxy, its trust, this sandbox's authority, the carrier.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/result.h"
+#include "egress/carrier.h"
+#include "egress/certificate_authority.h"
+#include "egress/host_dialer.h"
+#include "egress/origin_tls.h"
+#include "egress/raw_connections.h"
+#include "egress/resolver.h"
+
+namespace firestop::egress {
+
+class WayOut {
+ public:
+  // Reads the host's environment and certificates. `hosts`: whose TLS is opened; `upstream_ca`: PEM that
+  // counts besides the host's store, or "". Loop and guard outlive it.
+  static Result<std::unique_ptr<WayOut>> make(Loop& loop, Guard& guard, std::vector<std::string> hosts,
+                                              const std::string& upstream_ca, const Recorder& record);
+
+  Carrier& carrier() { return *carrier_; }
+  const CertificateAuthority& authority() const { return *authority_; }
+  // Ends every connection; each is recorded.
+  void close();
+
+ private:
+  explicit WayOut(Loop& loop) : resolver_(loop) {}
+
+  // Each uses those above it, and goes before them.
+  SystemResolver resolver_;
+  std::unique_ptr<HostDialer> dialer_;
+  std::unique_ptr<CertificateAuthority> authority_;
+  std::unique_ptr<OriginTls> origin_tls_;
+  std::unique_ptr<RawConnections> raw_;
+  std::unique_ptr<Carrier> carrier_;
+};
+
+}  // namespace firestop::egress
