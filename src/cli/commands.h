@@ -18,6 +18,7 @@ CommandSpec sign_command();
 CommandSpec verify_command();
 CommandSpec egress_group();  // egress.cc
 CommandSpec egress_test_command();
+CommandSpec proxy_command();
 CommandSpec image_group();  // image.cc
 CommandSpec image_build_command();
 CommandSpec image_list_command();

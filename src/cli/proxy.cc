@@ -160,19 +160,18 @@ class Proxy {
     TRY_ASSIGN(Listener listener, listen_at(args.value_or("--listen", kDefaultListen)));
     const uint32_t connections =
         policy.limits.network.connections.value_or(egress::ProxyDoor::kConnectionsUnlessSaid);
-    TRY(egress::keep_to_itself(connections));
     TRY(start_sources(bindings));
+    TRY(egress::keep_to_itself(connections));
     TRY(make_way(args, policy));
     TRY_ASSIGN(const Files files,
                write_files(args, listener.address, way_->authority().certificate(), placeholders_));
     stop_on_signals();
     say_ready(listener, files);
-    TRY(egress::lock_down(egress::SystemResolver::files()));
+    TRY(egress::lock_down(egress::SystemResolver::files(), egress::Writes::kOpenFiles));
     door_ = std::make_unique<egress::ProxyDoor>(loop_, std::move(listener.socket), connections,
                                                 way_->carrier(), record_);
     loop_.run();
     close();
-    TRY(context_.terminal.flush());
     if (failed_) return tl::unexpected(*failed_);
     return 0;
   }
@@ -246,11 +245,11 @@ class Proxy {
     say(codec::write_json(line) + "\n");
   }
 
-  // What cannot be told does not go on crossing.
+  // What cannot be told does not go on crossing, a reader that went away included.
   void say(const std::string& text) {
-    context_.terminal.out(text);
-    if (auto flushed = context_.terminal.flush(); !flushed && !failed_) {
-      failed_ = flushed.error();
+    if (failed_) return;
+    if (auto written = write_all(context_.terminal.settings().out, text); !written) {
+      failed_ = Error{"output.failed", "what crosses cannot be told: " + written.error().message, {}, 0};
       loop_.stop();
     }
   }

@@ -31,9 +31,9 @@ Result<void> keep_to_itself(uint32_t connections) {
   return limit(RLIMIT_NOFILE, uint64_t{2} * connections + 256, "nofile");
 }
 
-Result<jail::Landlocked> lock_down(const std::vector<std::string>& readable) {
+Result<jail::Landlocked> lock_down(const std::vector<std::string>& readable, Writes writes) {
   TRY_ASSIGN(const std::string filter, jail::network_filter());
-  TRY(limit(RLIMIT_FSIZE, 0, "fsize"));
+  if (writes == Writes::kNothing) TRY(limit(RLIMIT_FSIZE, 0, "fsize"));
   TRY(jail::drop_capabilities());
   TRY_ASSIGN(const auto landlocked, jail::read_only_these(readable));
   TRY(jail::install_filter(filter));

@@ -15,8 +15,11 @@ namespace firestop::egress {
 // this process, descriptors for `connections`.
 Result<void> keep_to_itself(uint32_t connections);
 
+enum class Writes { kNothing, kOpenFiles };  // kOpenFiles: files that are open already may grow
+
 // Capabilities, files but `readable`, programs, processes, every system call that is not listed
 // (jail/network_filter.h).
-Result<jail::Landlocked> lock_down(const std::vector<std::string>& readable);
+Result<jail::Landlocked> lock_down(const std::vector<std::string>& readable,
+                                   Writes writes = Writes::kNothing);
 
 }  // namespace firestop::egress
