@@ -25,6 +25,7 @@ CommandSpec image_list_command();
 CommandSpec image_prune_command();
 CommandSpec runs_command();
 CommandSpec show_command();
+CommandSpec network_command();
 CommandSpec rm_command();
 CommandSpec doctor_command();
 CommandSpec completion_command();

@@ -1,76 +1,79 @@
 #include "egress/gateway.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "codec/address.h"
-#include "egress/codes.h"
-#include "egress/resolver.h"
+#include "credentials/source_process.h"
+#include "egress/host_dialer.h"
+#include "egress/link.h"
 
 namespace firestop::egress {
-
 namespace {
 
-// No rule allows anything.
-class ClosedGuard final : public Guard {
- public:
-  std::optional<Denial> name(std::string_view) override {
-    Denial denial;
-    denial.code = codes::kNoRule;
-    denial.message = "no rule names this host";
-    return denial;
-  }
-  ConnectionPlan connection(const Authority& to) override {
-    return {ConnectionPlan::Use::kDeny, {}, *name(to.host)};
-  }
-  std::unique_ptr<Exchange> exchange(const Origin&) override { return nullptr; }
-};
+// The operator's own, as this process was started with.
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value) return std::nullopt;
+  return value;
+}
+
+// Those whose TLS is opened.
+std::vector<std::string> hosts_of(const GuardParts& parts) {
+  std::vector<std::string> out;
+  for (const auto& rule : parts.rules)
+    if (!rule.host.empty() && rule.protocol == "http") out.push_back(rule.host);
+  return out;
+}
 
 }  // namespace
 
-Gateway::Gateway(Loop& loop, Recorder record) : loop_(loop), record_(std::move(record)), resolver_(loop) {}
+Gateway::Gateway(Loop& loop, Recorder record) : loop_(loop), record_(std::move(record)) {}
 
-Gateway::~Gateway() = default;
+Gateway::~Gateway() {
+  close();
+}
 
-Result<std::unique_ptr<Gateway>> Gateway::make(Loop& loop, const ProcessConfig& config,
-                                               const manifest::Manifest& policy, Recorder record) {
+Result<std::unique_ptr<Gateway>> Gateway::make(Loop& loop, ProcessConfig config, Recorder record) {
   std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(record)));
-  gateway->connections_ = policy.limits.network.connections.value_or(Doors::kConnectionsUnlessSaid);
-  gateway->readable_ = SystemResolver::files();
-  gateway->guard_ = std::make_unique<ClosedGuard>();
+  gateway->connections_ = config.connections;
+  CertificateAuthority::Settings settings;
+  settings.hosts = hosts_of(config.guard);
+  TRY_ASSIGN(gateway->authority_, CertificateAuthority::make(std::move(settings)));
+  TRY(gateway->trust(config.upstream_ca));
+  if (config.has_sources) {
+    gateway->vault_ = credentials::make_source_vault(loop, UniqueFd(kSourcesFd));
+    config.guard.vault = gateway->vault_.get();
+  }
+  gateway->guard_ = make_guard(std::move(config.guard));
   gateway->answers_ = std::make_unique<NameAnswers>(*gateway->guard_, gateway->book_, gateway->record_);
-  TRY(gateway->reach_out(config));
-  TRY(gateway->make_authority(policy));
-  gateway->raw_ = std::make_unique<RawConnections>(loop, *gateway->dialer_, gateway->record_);
-  gateway->carrier_ = std::make_unique<Carrier>(loop, Carrier::Parts{.guard = *gateway->guard_,
-                                                                     .dialer = *gateway->dialer_,
-                                                                     .authority = *gateway->authority_,
-                                                                     .origin_tls = *gateway->origin_tls_,
-                                                                     .raw = *gateway->raw_,
-                                                                     .record = gateway->record_,
-                                                                     .spend = {}});  // the tap is metered
+  TRY(gateway->dial());
   return gateway;
 }
 
-Result<void> Gateway::reach_out(const ProcessConfig& config) {
-  const auto environment = [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    if (!value) return std::nullopt;
-    return value;
-  };
-  TRY_ASSIGN(HostProxy proxy, HostProxy::from(environment));
-  dialer_ = std::make_unique<HostDialer>(loop_, resolver_, std::move(proxy));
-  TRY_ASSIGN(const std::string trust, read_host_trust(environment));
-  TRY_ASSIGN(origin_tls_, OriginTls::make(trust, config.upstream_ca));
+Result<void> Gateway::trust(const std::string& operators) {
+  auto host = read_host_trust(variable);
+  // A host without certificates of its own trusts those that its operator names.
+  if (!host && operators.empty()) return tl::unexpected(host.error());
+  TRY_ASSIGN(origins_, OriginTls::make(host ? *host : std::string(), operators));
   return {};
 }
 
-// For the hosts whose TLS is opened.
-Result<void> Gateway::make_authority(const manifest::Manifest& policy) {
-  CertificateAuthority::Settings settings;
-  for (const manifest::EgressRule& rule : policy.egress)
-    if (!rule.host.empty() && rule.protocol == "http") settings.hosts.push_back(rule.host);
-  TRY_ASSIGN(authority_, CertificateAuthority::make(std::move(settings)));
+Result<void> Gateway::dial() {
+  TRY_ASSIGN(HostProxy proxy, HostProxy::from(variable));
+  readable_ = SystemResolver::files();
+  resolver_ = std::make_unique<SystemResolver>(loop_);
+  dialer_ = std::make_unique<HostDialer>(loop_, *resolver_, std::move(proxy));
+  raw_ = std::make_unique<RawConnections>(loop_, *dialer_, record_);
+  carrier_ = std::make_unique<Carrier>(
+      loop_, Carrier::Parts{
+                 .guard = *guard_,
+                 .dialer = *dialer_,
+                 .authority = *authority_,
+                 .origin_tls = *origins_,
+                 .raw = *raw_,
+                 .record = record_,
+                 .spend = {},
+             });
   return {};
 }
 
@@ -88,13 +91,7 @@ void Gateway::open(GuestSockets sockets) {
                                          const auto address = codec::Address::parse(text);
                                          return address ? book_.name_of(*address) : nullptr;
                                        },
-                                       .carry =
-                                           [this](Arrived arrived) {
-                                             carrier_->carry({.socket = std::move(arrived.socket),
-                                                              .to = std::move(arrived.to),
-                                                              .source_port = arrived.source_port,
-                                                              .place = std::move(arrived.place)});
-                                           },
+                                       .carry = [this](Arrived arrived) { carry(std::move(arrived)); },
                                        .record = record_,
                                    });
 }
@@ -104,6 +101,13 @@ void Gateway::close() {
   dns_.reset();
   carrier_.reset();
   raw_.reset();
+}
+
+void Gateway::carry(Arrived arrived) {
+  carrier_->carry({.socket = std::move(arrived.socket),
+                   .to = std::move(arrived.to),
+                   .source_port = arrived.source_port,
+                   .place = std::move(arrived.place)});
 }
 
 }  // namespace firestop::egress

@@ -9,20 +9,20 @@
 #include "base/loop.h"
 #include "base/result.h"
 #include "codec/json.h"
+#include "credentials/vault.h"
 #include "egress/address_book.h"
 #include "egress/carrier.h"
 #include "egress/certificate_authority.h"
 #include "egress/crossing.h"
+#include "egress/dialer.h"
 #include "egress/dns_server.h"
 #include "egress/doors.h"
 #include "egress/guard.h"
-#include "egress/host_dialer.h"
 #include "egress/name_answers.h"
 #include "egress/origin_tls.h"
 #include "egress/process.h"
 #include "egress/raw_connections.h"
 #include "egress/resolver.h"
-#include "manifest/manifest.h"
 
 namespace firestop::egress {
 
@@ -32,9 +32,8 @@ struct GuestSockets {  // of Seam
 
 class Gateway {
  public:
-  // Reads what it needs of this host: its certificates, its proxy's address. Makes this sandbox's authority.
-  static Result<std::unique_ptr<Gateway>> make(Loop& loop, const ProcessConfig& config,
-                                               const manifest::Manifest& policy, Recorder record);
+  // Reads what it needs of this host's files (certificates), and makes this sandbox's authority.
+  static Result<std::unique_ptr<Gateway>> make(Loop& loop, ProcessConfig config, Recorder record);
   ~Gateway();
 
   // Files that it reads later.
@@ -47,23 +46,25 @@ class Gateway {
 
  private:
   Gateway(Loop& loop, Recorder record);
-  Result<void> reach_out(const ProcessConfig& config);
-  Result<void> make_authority(const manifest::Manifest& policy);
+  Result<void> trust(const std::string& operators);
+  Result<void> dial();
+  void carry(Arrived arrived);
 
   Loop& loop_;
   Recorder record_;
   std::vector<std::string> readable_;
-  uint32_t connections_ = Doors::kConnectionsUnlessSaid;
+  uint32_t connections_ = 0;
+  // In the order of who needs whom: the last is gone first.
+  std::unique_ptr<credentials::Vault> vault_;
   std::unique_ptr<Guard> guard_;
-  // Each uses those above it, and goes before them.
   AddressBook book_;
-  SystemResolver resolver_;
-  std::unique_ptr<HostDialer> dialer_;
+  std::unique_ptr<NameAnswers> answers_;
   std::unique_ptr<CertificateAuthority> authority_;
-  std::unique_ptr<OriginTls> origin_tls_;
+  std::unique_ptr<OriginTls> origins_;
+  std::unique_ptr<Resolver> resolver_;
+  std::unique_ptr<Dialer> dialer_;
   std::unique_ptr<RawConnections> raw_;
   std::unique_ptr<Carrier> carrier_;
-  std::unique_ptr<NameAnswers> answers_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<Doors> doors_;
 };

@@ -21,7 +21,7 @@ inline constexpr uint16_t kConfigStream = 1;
 inline constexpr size_t kMostConfig = 4u << 20;  // bytes
 inline constexpr size_t kMostUnsent = 1u << 20;  // bytes of crossings that wait for a slow reader
 // The process's descriptors.
-inline constexpr int kLinkFd = 3, kTcpFd = 4, kDnsTcpFd = 5, kDnsUdpFd = 6, kSinkFd = 7;
+inline constexpr int kLinkFd = 3, kTcpFd = 4, kDnsTcpFd = 5, kDnsUdpFd = 6, kSinkFd = 7, kSourcesFd = 8;
 
 // The process's side. Never blocks; what does not fit is counted, and told as soon as something fits.
 class LinkWriter {

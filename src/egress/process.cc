@@ -14,7 +14,6 @@
 #include "egress/gateway.h"
 #include "egress/link.h"
 #include "egress/lock_down.h"
-#include "manifest/load.h"
 
 namespace firestop::egress {
 namespace {
@@ -44,22 +43,15 @@ Result<ProcessConfig> read_config(int link) {
   }
 }
 
-Result<manifest::Manifest> read_policy(const ProcessConfig& config) {
-  auto loaded = manifest::load_text(config.manifest_file, config.manifest_text);
-  if (loaded.faults.empty()) return std::move(loaded.manifest);
-  return fail("egress.config", "the policy has faults: " + loaded.faults.front().headline());
-}
-
 class Process {
  public:
   explicit Process(int link) : writer_(link), link_(link) {}
 
   Result<void> set_up() {
     TRY(keep_to_itself(Doors::kMostConnections));
-    TRY_ASSIGN(const ProcessConfig config, read_config(link_));
-    TRY_ASSIGN(const manifest::Manifest policy, read_policy(config));
+    TRY_ASSIGN(ProcessConfig config, read_config(link_));
     const Recorder record = [this](const Crossing& crossing) { writer_.crossing(crossing); };
-    TRY_ASSIGN(gateway_, Gateway::make(loop_, config, policy, record));
+    TRY_ASSIGN(gateway_, Gateway::make(loop_, std::move(config), record));
     TRY_ASSIGN(const auto landlocked, lock_down(gateway_->readable()));
     gateway_->open({UniqueFd(kTcpFd), UniqueFd(kSinkFd), UniqueFd(kDnsTcpFd), UniqueFd(kDnsUdpFd)});
     codec::JsonObject ready = gateway_->ready();

@@ -6,26 +6,20 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "codec/json.h"
+#include "egress/doors.h"
+#include "egress/guard_impl.h"
 
 namespace firestop::egress {
 
 struct ProcessConfig {
-  // Where the operator, never the manifest, wants a name to be dialled.
-  struct ConnectTo {
-    std::string host;  // canonical name
-    uint16_t port = 0;
-    std::string to;  // "ADDRESS:PORT"
-    bool operator==(const ConnectTo&) const = default;
-  };
-  std::string manifest_file;  // for messages, and for what lies beside it
-  std::string manifest_text;  // the whole policy, as it was checked and signed
-  std::vector<ConnectTo> connect_to;
-  std::string upstream_ca;  // certificates that origins may have besides the host's, PEM
-  codec::Json placeholders = codec::JsonArray{};  // credentials/placeholder.h
+  GuardParts guard;         // the whole policy, as it was checked and signed; without the vault
+  std::string upstream_ca;  // certificates that origins may have besides those that the host trusts, PEM
+  uint32_t connections = Doors::kConnectionsUnlessSaid;
+  bool has_sources =
+      false;  // kSourcesFd is a socket to who has the credentials (credentials/source_process.h)
 };
 codec::Json to_json(const ProcessConfig& config);
 Result<ProcessConfig> config_of(const codec::Json& json);  // "egress.config"

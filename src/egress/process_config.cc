@@ -1,47 +1,35 @@
+#include "egress/guard_config.h"
 #include "egress/process.h"
 
 namespace firestop::egress {
 
 using codec::Json;
-using codec::JsonArray;
-using codec::JsonObject;
 
 Json to_json(const ProcessConfig& config) {
-  JsonArray mappings;
-  for (const auto& each : config.connect_to)
-    mappings.push_back(JsonObject{{"host", each.host}, {"port", each.port}, {"to", each.to}});
-  return JsonObject{{"manifest_file", config.manifest_file},
-                    {"manifest_text", config.manifest_text},
-                    {"connect_to", std::move(mappings)},
-                    {"upstream_ca", config.upstream_ca},
-                    {"placeholders", config.placeholders}};
+  return codec::JsonObject{{"guard", to_json(config.guard)},
+                           {"upstream_ca", config.upstream_ca},
+                           {"connections", config.connections},
+                           {"has_sources", config.has_sources}};
 }
 
 Result<ProcessConfig> config_of(const Json& json) {
   const auto bad = [](const char* what) {
-    return fail("egress.config", std::string("the egress process was given a bad ") + what);
+    return fail("egress.bad_config", std::string("the egress process was given a bad ") + what);
   };
-  if (!json.as_object()) return bad("configuration");
+  const Json* guard = json.find("guard");
+  const Json* upstream_ca = json.find("upstream_ca");
+  const Json* connections = json.find("connections");
+  const Json* has_sources = json.find("has_sources");
+  if (!guard) return bad("guard");
+  if (!upstream_ca || !upstream_ca->as_string()) return bad("upstream_ca");
+  if (!connections || !connections->as_int()) return bad("connections");
+  if (!has_sources || !has_sources->as_bool()) return bad("has_sources");
+  if (*connections->as_int() < 1 || *connections->as_int() > UINT32_MAX) return bad("number of connections");
   ProcessConfig out;
-  for (const auto& [name, field] : {std::pair{"manifest_file", &ProcessConfig::manifest_file},
-                                    std::pair{"manifest_text", &ProcessConfig::manifest_text},
-                                    std::pair{"upstream_ca", &ProcessConfig::upstream_ca}}) {
-    const Json* member = json.find(name);
-    if (!member || !member->as_string()) return bad(name);
-    out.*field = *member->as_string();
-  }
-  const Json* mappings = json.find("connect_to");
-  if (!mappings || !mappings->as_array()) return bad("connect_to");
-  for (const Json& each : *mappings->as_array()) {
-    const int64_t port = each.int_or("port", 0);
-    ProcessConfig::ConnectTo mapping{each.string_or("host", ""), 0, each.string_or("to", "")};
-    if (port < 1 || port > UINT16_MAX || mapping.host.empty() || mapping.to.empty()) return bad("connect_to");
-    mapping.port = static_cast<uint16_t>(port);
-    out.connect_to.push_back(std::move(mapping));
-  }
-  const Json* placeholders = json.find("placeholders");
-  if (!placeholders || !placeholders->as_array()) return bad("placeholders");
-  out.placeholders = *placeholders;
+  TRY_ASSIGN(out.guard, guard_parts_from_json(*guard));
+  out.upstream_ca = *upstream_ca->as_string();
+  out.connections = static_cast<uint32_t>(*connections->as_int());
+  out.has_sources = *has_sources->as_bool();
   return out;
 }
 

@@ -19,14 +19,15 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-constexpr const char* kPolicy = R"({"firestop": 1, "name": "test", "image": "agent-base", "command": ["true"],
-  "limits": {"network": {"connections": 3}},
-  "egress": [{"host": "api.example.com", "paths": ["/v1/**"]}]})";
-
-ProcessConfig config_with(const std::string& text) {
+ProcessConfig some_config() {
   ProcessConfig config;
-  config.manifest_file = "/nowhere/firestop.yaml";
-  config.manifest_text = text;
+  manifest::EgressRule rule;
+  rule.host = "api.example.com";
+  rule.ports = {443};
+  rule.protocol = "http";
+  rule.paths = {"/v1/**"};
+  config.guard.rules = {rule};
+  config.connections = 3;
   return config;
 }
 
@@ -42,7 +43,7 @@ class ProcessTest : public ::testing::Test {
     ASSERT_TRUE(seam) << seam.error().to_string();
     seam_ = std::move(*seam);
     auto started =
-        EgressProcess::start(FIRESTOP_EGRESS_PROCESS, config_with(kPolicy), seam_, milliseconds(30000));
+        EgressProcess::start(FIRESTOP_EGRESS_PROCESS, some_config(), seam_, {}, milliseconds(30000));
     ASSERT_TRUE(started) << started.error().to_string();
     process_ = std::make_unique<EgressProcess>(std::move(*started));
   }
@@ -166,17 +167,22 @@ TEST_F(ProcessTest, ItEndsInGoodOrderWhenItsSandboxDoes) {
 }
 
 TEST(Process, inv04_ABadPolicyStartsNothing) {
-  const std::pair<const char*, const char*> bad[] = {
-      {"", "policy"}, {"[", "policy"}, {R"({"firestop": 1, "name": "test", "more": 1})", "more"}};
-  for (const auto& [text, why] : bad) {
-    auto seam = make_seam();
-    ASSERT_TRUE(seam);
-    const auto started =
-        EgressProcess::start(FIRESTOP_EGRESS_PROCESS, config_with(text), *seam, milliseconds(30000));
-    ASSERT_FALSE(started) << text;
-    EXPECT_EQ(started.error().code, "egress.config");
-    EXPECT_THAT(started.error().message, HasSubstr(why));
-  }
+  auto seam = make_seam();
+  ASSERT_TRUE(seam);
+  ProcessConfig config = some_config();
+  config.connections = 0;
+  const auto started = EgressProcess::start(FIRESTOP_EGRESS_PROCESS, config, *seam, {}, milliseconds(30000));
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, "egress.bad_config");
+  EXPECT_THAT(started.error().message, HasSubstr("connections"));
+}
+
+TEST(Process, inv04_CertificatesThatAreNoneStartNothing) {
+  auto seam = make_seam();
+  ASSERT_TRUE(seam);
+  ProcessConfig config = some_config();
+  config.upstream_ca = "-----BEGIN CERTIFICATE-----\nx\n";
+  EXPECT_FALSE(EgressProcess::start(FIRESTOP_EGRESS_PROCESS, config, *seam, {}, milliseconds(30000)));
 }
 
 TEST(Process, ByHandItDoesNothing) {
@@ -188,14 +194,13 @@ TEST(Process, ByHandItDoesNothing) {
 }
 
 TEST(Process, ItsConfigurationIsWholeOrRefused) {
-  ProcessConfig config = config_with(kPolicy);
-  config.connect_to = {{"api.example.com", 443, "127.0.0.1:8443"}};
+  ProcessConfig config = some_config();
+  config.guard.connect_to = {{{"api.example.com", 443}, "127.0.0.1:8443"}};
   config.upstream_ca = "-----BEGIN CERTIFICATE-----\n";
   const codec::Json json = to_json(config);
   const auto back = config_of(*codec::parse_json(codec::write_json(json)));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(to_json(*back), json);
-  EXPECT_EQ(back->connect_to, config.connect_to);
   for (const auto& [name, value] : *json.as_object()) {
     codec::JsonObject less = *json.as_object();
     less.erase(name);

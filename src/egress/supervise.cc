@@ -52,7 +52,7 @@ void EgressProcess::finish() {
 }
 
 Result<EgressProcess> EgressProcess::start(const std::string& program, const ProcessConfig& config,
-                                           Seam& seam, std::chrono::milliseconds limit) {
+                                           Seam& seam, UniqueFd sources, std::chrono::milliseconds limit) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return fail_errno("egress.start", "cannot make a socket pair");
@@ -67,6 +67,7 @@ Result<EgressProcess> EgressProcess::start(const std::string& program, const Pro
                          {seam.dns_tcp.get(), kDnsTcpFd},
                          {seam.dns_udp.get(), kDnsUdpFd},
                          {seam.sink.get(), kSinkFd}};
+  if (sources.valid()) command.descriptors.emplace_back(sources.get(), kSourcesFd);
   TRY_ASSIGN(process.child_, spawn(command));
   theirs.reset();
   // Nobody else has them: when it ends, the guest's connections are refused.

@@ -31,8 +31,9 @@ class EgressProcess {
 
   // Starts `program __egress`, hands over the sockets of the seam (not the tap), and waits until it is ready.
   // Errors: what it said why it cannot, "egress.silent", those of spawn().
+  // `sources`: where config.has_sources; it is handed over, too.
   static Result<EgressProcess> start(const std::string& program, const ProcessConfig& config, Seam& seam,
-                                     std::chrono::milliseconds limit);
+                                     UniqueFd sources, std::chrono::milliseconds limit);
   EgressProcess(EgressProcess&&) noexcept = default;
   EgressProcess& operator=(EgressProcess&&) = delete;
   ~EgressProcess();

@@ -3,27 +3,18 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
-#include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <seccomp.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <initializer_list>
-#include <memory>
-#include <span>
-
-#include "base/fd.h"
-#include "base/file.h"
+#include "jail/filter_rules.h"
 
 namespace firestop::jail {
 namespace {
 
-using Names = std::span<const char* const>;
+using Names = FilterRules::Names;
 
 // What the resolver and OpenSSL read; Landlock bounds it to a few.
 constexpr const char* kFiles[] = {"access",     "close",      "close_range", "dup",   "dup2",    "dup3",
@@ -50,65 +41,25 @@ constexpr const char* kTalking[] = {
 constexpr const char* kAbsent[] = {"clone3", "io_uring_setup", "memfd_create", "memfd_secret"};
 constexpr int kFamilies[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
 
-constexpr uint64_t kNamespaces =
-    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-
-struct Release {
-  void operator()(void* context) const { ::seccomp_release(context); }
-};
-using Context = std::unique_ptr<void, Release>;
-
-Unexpected refused(const std::string& what, int code) {
-  return Unexpected(Error{"jail.seccomp", "libseccomp refuses " + what, "", -code});
-}
-
-Result<void> add(const Context& context, uint32_t action, const char* name,
-                 std::initializer_list<scmp_arg_cmp> conditions = {}) {
-  const int number = ::seccomp_syscall_resolve_name_arch(SCMP_ARCH_X86_64, name);
-  if (number == __NR_SCMP_ERROR) return {};
-  const int code = ::seccomp_rule_add_array(context.get(), action, number,
-                                            static_cast<unsigned>(conditions.size()), conditions.begin());
-  if (code != 0) return refused(std::string("a rule for ") + name, code);
-  return {};
-}
-
-Result<void> add_rules(const Context& context) {
-  for (const Names group : {Names(kFiles), Names(kMemory), Names(kThreads), Names(kSignalsAndTime),
-                            Names(kWaiting), Names(kTalking)})
-    for (const char* name : group) TRY(add(context, SCMP_ACT_ALLOW, name));
-  for (const char* name : kAbsent) TRY(add(context, SCMP_ACT_ERRNO(ENOSYS), name));
-  // A thread shares memory; what does not is a process.
-  TRY(add(context, SCMP_ACT_ALLOW, "clone",
-          {SCMP_A0_64(SCMP_CMP_MASKED_EQ, kNamespaces | CLONE_VM | CLONE_THREAD, CLONE_VM | CLONE_THREAD)}));
-  for (const int family : kFamilies)
-    TRY(add(context, SCMP_ACT_ALLOW, "socket", {SCMP_A0_64(SCMP_CMP_EQ, static_cast<uint64_t>(family))}));
-  TRY(add(context, SCMP_ACT_ALLOW, "socketpair", {SCMP_A0_64(SCMP_CMP_EQ, AF_UNIX)}));
-  for (const uint64_t number : std::initializer_list<uint64_t>{FIONREAD, FIONBIO, FIOCLEX, FIONCLEX})
-    TRY(add(context, SCMP_ACT_ALLOW, "ioctl", {SCMP_A1_64(SCMP_CMP_MASKED_EQ, 0xffffffff, number)}));
-  // Naming a thread; asking, not setting.
-  TRY(add(context, SCMP_ACT_ALLOW, "prctl", {SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME)}));
-  TRY(add(context, SCMP_ACT_ALLOW, "prctl", {SCMP_A0_64(SCMP_CMP_EQ, PR_GET_DUMPABLE)}));
-  TRY(add(context, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2_64(SCMP_CMP_EQ, 0)}));
-  return add(context, SCMP_ACT_ALLOW, "getrlimit");
-}
-
 }  // namespace
 
 Result<std::string> network_filter() {
-  const Context context(::seccomp_init(SCMP_ACT_ERRNO(EPERM)));
-  if (!context) return refused("a new filter", -ENOMEM);
-  ::seccomp_arch_remove(context.get(), SCMP_ARCH_NATIVE);
-  if (const int code = ::seccomp_arch_add(context.get(), SCMP_ARCH_X86_64); code != 0)
-    return refused("x86-64", code);
-  ::seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-  ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
-  TRY(add_rules(context));
-  const UniqueFd memory(::memfd_create("filter", MFD_CLOEXEC));
-  if (!memory.valid()) return fail_errno("jail.seccomp", "cannot make a memory file");
-  if (const int code = ::seccomp_export_bpf(context.get(), memory.get()); code != 0)
-    return refused("to write the filter", code);
-  ::lseek(memory.get(), 0, SEEK_SET);
-  return read_all(memory.get(), 64u << 10);
+  TRY_ASSIGN(FilterRules rules, FilterRules::start());
+  for (const Names group : {Names(kFiles), Names(kMemory), Names(kThreads), Names(kSignalsAndTime),
+                            Names(kWaiting), Names(kTalking)})
+    TRY(rules.allow(group));
+  TRY(rules.absent(kAbsent));
+  TRY(rules.allow_threads());
+  for (const int family : kFamilies)
+    TRY(rules.allow("socket", {SCMP_A0_64(SCMP_CMP_EQ, static_cast<uint64_t>(family))}));
+  TRY(rules.allow("socketpair", {SCMP_A0_64(SCMP_CMP_EQ, AF_UNIX)}));
+  TRY(rules.allow_common_ioctls());
+  // Naming a thread; asking, not setting.
+  TRY(rules.allow("prctl", {SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME)}));
+  TRY(rules.allow("prctl", {SCMP_A0_64(SCMP_CMP_EQ, PR_GET_DUMPABLE)}));
+  TRY(rules.allow("prlimit64", {SCMP_A2_64(SCMP_CMP_EQ, 0)}));
+  TRY(rules.allow("getrlimit"));
+  return rules.finish();
 }
 
 Result<void> install_filter(const std::string& filter) {

@@ -6,10 +6,6 @@ Result<void> check_supported(const Manifest& manifest) {
   std::string needs;
   const auto need = [&](const std::string& line) { needs += "\n  " + line; };
   if (manifest.kind == Kind::kVerdict) need("kind: verdict runs are not available");
-  if (!manifest.egress.empty())
-    need("egress: a sandbox has no network yet; without this section it runs, with none");
-  if (!manifest.credentials.empty())
-    need("credentials: there is nothing yet that would put them into requests");
   if (!manifest.image.oci.empty())
     need("image: images of registries are not available; name a recipe, such as agent-base");
   for (const auto& entry : manifest.entries)

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "credentials/source_process.h"
 #include "egress/crossing_json.h"
 
 namespace firestop::sandbox {
@@ -26,27 +27,43 @@ Error gone(const std::string& why) {
 
 }  // namespace
 
-Result<std::unique_ptr<Network>> Network::make(const egress::ProcessConfig& config,
+Result<std::unique_ptr<Network>> Network::make(egress::ProcessConfig config,
+                                               const credentials::Bindings& bindings,
                                                const manifest::NetworkLimits& limits,
                                                const std::string& directory) {
   TRY_ASSIGN(egress::Seam seam,
              egress::make_seam({.rate = limits.rate.value_or(0), .bytes = limits.bytes.value_or(0)}));
-  TRY_ASSIGN(auto process, egress::EgressProcess::start(kProgram, config, seam, kReadyLimit));
+  // Before all others: it alone sees the operator's environment as it was.
+  credentials::SourceProcess sources;
+  if (!bindings.empty()) {
+    TRY_ASSIGN(sources, credentials::start_source_process({kProgram, "__credentials"}, bindings));
+    credentials::wipe_environment(bindings);
+  }
+  config.has_sources = !bindings.empty();
+  auto started = egress::EgressProcess::start(kProgram, config, seam, std::move(sources.socket), kReadyLimit);
+  if (!started && sources.child.pidfd.valid()) sources.child.kill_and_wait();
+  TRY_ASSIGN(auto process, std::move(started));
   TRY(egress::self_test(process, seam.tap.get(), kSelfTestLimit));
   TRY_ASSIGN(UniqueFd log,
              open_file(join_path(directory, kNetworkLog), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600));
-  return std::unique_ptr<Network>(
-      new Network(std::move(seam), std::move(process), std::move(log), limits.bytes.value_or(0)));
+  return std::unique_ptr<Network>(new Network(std::move(seam), std::move(sources.child), std::move(process),
+                                              std::move(log), limits.bytes.value_or(0)));
 }
 
-Network::Network(egress::Seam seam, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes)
-    : seam_(std::move(seam)), process_(std::move(process)), log_(std::move(log)), most_bytes_(most_bytes) {
+Network::Network(egress::Seam seam, Child sources, egress::EgressProcess process, UniqueFd log,
+                 uint64_t most_bytes)
+    : seam_(std::move(seam)),
+      sources_(std::move(sources)),
+      process_(std::move(process)),
+      log_(std::move(log)),
+      most_bytes_(most_bytes) {
   summary_.used = true;
   summary_.landlock = process_.ready().landlock;
 }
 
 Network::~Network() {
   finish();
+  if (sources_.pidfd.valid()) sources_.kill_and_wait();
 }
 
 void Network::watch(Loop& loop, Watcher watcher) {
@@ -57,12 +74,18 @@ void Network::watch(Loop& loop, Watcher watcher) {
     take();
     if (!over_) fail_with(gone("ended: " + describe_status(process_.kill())));
   });
+  if (sources_.pidfd.valid())
+    sources_watch_ = loop.watch(sources_.pidfd.get(), Loop::kReadable, [this](int) {
+      fail_with(Error{
+          "credential.gone", "the process that has the credentials ended; the command was ended", {}, 0});
+    });
   if (most_bytes_ > 0) meter_watch_ = loop.every(kMeasureEvery, [this] { measure(); });
 }
 
 void Network::unwatch() {
   link_watch_.reset();
   exit_watch_.reset();
+  sources_watch_.reset();
   meter_watch_.reset();
   watcher_ = {};
 }
@@ -99,10 +122,15 @@ void Network::record(const egress::Crossing& crossing) {
   if (crossing.verdict == "denied") ++summary_.denied;
   if (crossing.verdict == "failed") ++summary_.failed;
   const std::string line = codec::write_json(egress::to_json(crossing)) + "\n";
-  if (logged_ + line.size() > kMostNetworkLog) return lost(1);
   logged_ += line.size();
-  if (auto written = write_all(log_.get(), line); !written)
+  if (logged_ > kMostNetworkLog)
+    lost(1);
+  else if (auto written = write_all(log_.get(), line); !written)
     fail_with(Error{"record.write", "what crossed cannot be recorded: " + written.error().message, {}, 0});
+  if (crossing.kind == egress::Crossing::Kind::kAlarm && watcher_.alarm) {
+    const auto alarm = watcher_.alarm;  // may end the watch
+    alarm(crossing.credential);
+  }
 }
 
 void Network::finish() {

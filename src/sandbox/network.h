@@ -9,7 +9,9 @@
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "base/process.h"
 #include "base/result.h"
+#include "credentials/bindings.h"
 #include "egress/process.h"
 #include "egress/supervise.h"
 #include "manifest/manifest.h"
@@ -24,7 +26,8 @@ class Network {
  public:
   // Everything up to a self-test that was passed: a name that no rule has was asked for and denied. An error
   // starts nothing and leaves nothing: those of egress/seam.h and egress/supervise.h, "file.*".
-  static Result<std::unique_ptr<Network>> make(const egress::ProcessConfig& config,
+  static Result<std::unique_ptr<Network>> make(egress::ProcessConfig config,
+                                               const credentials::Bindings& bindings,
                                                const manifest::NetworkLimits& limits,
                                                const std::string& directory);
   ~Network();
@@ -39,6 +42,8 @@ class Network {
   struct Watcher {
     std::function<void(Error)> failed;  // it is gone: nothing passes any more, and the sandbox must end
     std::function<void()> capped;       // limits.network.bytes is reached
+    // A placeholder of this credential was about to leave; it was stopped.
+    std::function<void(const std::string& credential)> alarm;
   };
   void watch(Loop& loop, Watcher watcher);
   void unwatch();
@@ -47,7 +52,7 @@ class Network {
   const RunRecord::Network& summary() const { return summary_; }
 
  private:
-  Network(egress::Seam seam, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes);
+  Network(egress::Seam seam, Child sources, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes);
   void take();
   void measure();
   void record(const egress::Crossing& crossing);
@@ -55,13 +60,14 @@ class Network {
   void fail_with(Error error);
 
   egress::Seam seam_;
+  Child sources_;  // has the credentials' values; no pid without any
   egress::EgressProcess process_;
   UniqueFd log_;
   uint64_t logged_ = 0, most_bytes_ = 0;
   RunRecord::Network summary_;
   Watcher watcher_;
   bool over_ = false;
-  Loop::Handle link_watch_, exit_watch_, meter_watch_;
+  Loop::Handle link_watch_, exit_watch_, sources_watch_, meter_watch_;
 };
 
 }  // namespace firestop::sandbox

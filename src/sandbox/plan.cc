@@ -91,7 +91,7 @@ Result<std::vector<PlannedDisk>> plan_disks(const Plan& plan) {
 }
 
 // "HOST:PORT=ADDRESS:PORT", the address literal.
-Result<egress::ProcessConfig::ConnectTo> parse_connect_to(const std::string& text) {
+Result<egress::Mapping> parse_connect_to(const std::string& text) {
   const auto bad = [&text](const char* why) {
     return fail("usage.connect_to", "--connect-to " + text + ": " + why,
                 "as in --connect-to api.example.com:443=127.0.0.1:8443");
@@ -100,10 +100,10 @@ Result<egress::ProcessConfig::ConnectTo> parse_connect_to(const std::string& tex
   const size_t colon = text.rfind(':', equals);
   if (equals == std::string::npos || colon == std::string::npos || colon == 0)
     return bad("not of the form HOST:PORT=ADDRESS:PORT");
-  egress::ProcessConfig::ConnectTo out;
+  egress::Mapping out;
   for (const char c : text.substr(0, colon))
-    out.host.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c));
-  if (out.host.ends_with('.')) out.host.pop_back();
+    out.from.host.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c));
+  if (out.from.host.ends_with('.')) out.from.host.pop_back();
   out.to = text.substr(equals + 1);
   const size_t last = out.to.rfind(':');
   if (last == std::string::npos) return bad("no port after the address");
@@ -116,21 +116,23 @@ Result<egress::ProcessConfig::ConnectTo> parse_connect_to(const std::string& tex
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
     return error == std::errc() && end == digits.data() + digits.size() && port <= UINT16_MAX ? port : 0;
   };
-  out.port = static_cast<uint16_t>(port_of(text.substr(colon + 1, equals - colon - 1)));
-  if (out.port == 0 || port_of(out.to.substr(last + 1)) == 0) return bad("a port is none");
+  out.from.port = static_cast<uint16_t>(port_of(text.substr(colon + 1, equals - colon - 1)));
+  if (out.from.port == 0 || port_of(out.to.substr(last + 1)) == 0) return bad("a port is none");
   return out;
 }
 
 Result<egress::ProcessConfig> plan_egress(const Plan& plan, const RunRequest& request) {
   egress::ProcessConfig out;
-  out.manifest_file = join_path(plan.manifest.folder, std::string(file_name(plan.manifest.file)));
-  out.manifest_text = plan.manifest_text;
+  out.guard.rules = plan.manifest.egress;
+  out.guard.credentials = plan.manifest.credentials;
+  out.guard.placeholders = credentials::make_placeholders(plan.manifest.credentials);
+  out.connections = plan.manifest.limits.network.connections.value_or(out.connections);
   if (plan.manifest.egress.empty() && (!request.connect_to.empty() || !request.upstream_ca.empty()))
     return fail("usage.connect_to", "the manifest has no `egress`: nothing is dialled, wherever it leads",
                 "leave out --connect-to and --upstream-ca");
   for (const auto& text : request.connect_to) {
     TRY_ASSIGN(auto mapping, parse_connect_to(text));
-    out.connect_to.push_back(std::move(mapping));
+    out.guard.connect_to.push_back(std::move(mapping));
   }
   if (request.upstream_ca.empty()) return out;
   auto certificates = read_file(request.upstream_ca, 1u << 20);
@@ -148,6 +150,26 @@ std::vector<uint32_t> group_ids(const manifest::Manifest& manifest, const manife
     ids.push_back(kFirstGroupId + static_cast<uint32_t>(place - manifest.groups.begin()));
   }
   return ids;
+}
+
+// Git sends a password when a server asks for one: so that it finds the placeholder then, without being told.
+void add_git_credentials(const Plan& plan, channel::Start& start) {
+  constexpr char kFile[] = "/run/firestop/git-credentials";
+  std::string lines, config;
+  for (const auto& rule : plan.manifest.egress) {
+    if (!rule.git || rule.credential.empty() || rule.host.find('*') != std::string::npos) continue;
+    for (const auto& credential : plan.manifest.credentials)
+      for (const auto& placeholder : plan.egress.guard.placeholders)
+        if (credential.name == rule.credential && placeholder.credential == rule.credential &&
+            credential.inject == "basic") {
+          const std::string user = credential.user.empty() ? "x-access-token" : credential.user;
+          lines += "https://" + user + ":" + placeholder.text + "@" + rule.host + "\n";
+          config += "[credential \"https://" + rule.host + "\"]\n\thelper = store --file=" + kFile + "\n";
+        }
+  }
+  if (lines.empty()) return;
+  start.files.push_back({kFile, lines, 0600});
+  start.files.push_back({"/etc/gitconfig", config, 0644});
 }
 
 }  // namespace
@@ -181,6 +203,10 @@ Result<Planned> make_plan(const RunRequest& request, const std::string& run_id) 
                 "lower-case letters, digits, '.', '_' and '-', at most 63 characters, beginning with a "
                 "letter or digit");
   TRY_ASSIGN(plan.egress, plan_egress(plan, request));
+  if (!plan.manifest.credentials.empty()) {
+    TRY_ASSIGN(const auto bindings, credentials::load_bindings());
+    TRY_ASSIGN(plan.bindings, credentials::bind_credentials(plan.manifest, bindings));
+  }
   TRY(check_binds(plan.manifest, request.binds));
   for (const auto& [name, path] : request.binds) plan.binds[name] = absolute(path);
   plan.has_outputs = plan.manifest.capabilities.contains(manifest::Capability::kCompaction);
@@ -247,6 +273,11 @@ channel::Start make_start(const Plan& plan, std::string seccomp) {
     start.groups.push_back({manifest.groups[i], kFirstGroupId + static_cast<uint32_t>(i)});
   start.run_as = manifest.run_as;
   for (const auto& [name, value] : manifest.environment) start.environment.push_back(name + "=" + value);
+  // What stands for the credentials; their values are in no message.
+  for (const auto& placeholder : plan.egress.guard.placeholders)
+    if (!placeholder.variable.empty())
+      start.environment.push_back(placeholder.variable + "=" + placeholder.text);
+  add_git_credentials(plan, start);
   for (const auto capability : manifest.capabilities)
     start.capabilities.push_back(manifest::to_string(capability));
   start.seccomp = std::move(seccomp);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "channel/messages.h"
+#include "credentials/bindings.h"
 #include "egress/process.h"
 #include "manifest/manifest.h"
 #include "sandbox/seal.h"
@@ -47,7 +48,8 @@ struct Plan {
   std::vector<workspace::RepoSource> repositories;
   std::vector<PlannedDisk> disks;
   egress::ProcessConfig egress;
-  std::string out_directory;  // absolute; must not exist
+  credentials::Bindings bindings;  // of the manifest's credentials
+  std::string out_directory;       // absolute; must not exist
   bool has_outputs = false;
 };
 

@@ -136,6 +136,12 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
                  "more network traffic than limits.network.bytes (" +
                      format_bytes(manifest.limits.network.bytes.value_or(0)) + "); the command was ended",
                  "raise limits.network.bytes");
+    case EndCause::kAlarm:
+      return own(
+          ExitStatus::kCap, "credential.elsewhere",
+          "a credential's placeholder was about to leave for where it does not belong; nothing left, and the "
+          "run was ended, as its on_alarm says",
+          "network.jsonl in the run's directory says where it was going");
     case EndCause::kInterrupted:
       return Finished{128 + SIGINT, Error{"run.interrupted", "interrupted; the command was ended", {}, 0}};
     case EndCause::kFailed: {
@@ -236,11 +242,15 @@ class Life {
     steps.done("record");
     std::unique_ptr<Network> network;
     if (!plan.manifest.egress.empty()) {
-      TRY_ASSIGN(network, Network::make(plan.egress, plan.manifest.limits.network, run.directory()));
+      TRY_ASSIGN(network,
+                 Network::make(plan.egress, plan.bindings, plan.manifest.limits.network, run.directory()));
       config.start.network = true;
       config.start.authority = network->ready().authority;
       config.start.authority_hash = network->ready().authority_hash;
       config.network = network.get();
+      for (const auto& credential : plan.manifest.credentials)
+        config.on_alarm[credential.name] = credential.on_alarm;
+      config.notice = [this](const std::string& text) { notice(text); };
       machine.tap = network->tap();
       steps.done("network");
     }
@@ -290,7 +300,7 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& ou
   out.errors_open = end.errors_open;
   note_what_was_killed(end, out.notes);
   note_what_was_refused(end, record, out.notes);
-  if (!end.ran) return;
+  if (!end.ran || end.cause == EndCause::kAlarm) return;
   const auto began = Clock::now();
   auto imported = import_results(plan, run, end, out.notes);
   record.steps_us.emplace_back(

@@ -45,6 +45,7 @@ struct Session::State {
   Collector collector;
   Phase phase = Phase::kStarting;
   SessionEnd end;
+  bool frozen = false;  // by an alarm: the machine stands still until somebody ends the run
   bool saw_ready = false, output_over = false;
   uint64_t output_bytes = 0;
   int interrupts = 0;
@@ -239,10 +240,31 @@ struct Session::State {
   // Ends the command from here; what it left is still handed over.
   void stop(EndCause cause) {
     if (phase == Phase::kHandingOver || phase == Phase::kOver) return;
-    end.cause = cause;
-    if (phase == Phase::kStarting) return over();
+    end.cause = frozen ? EndCause::kAlarm : cause;
+    if (phase == Phase::kStarting || frozen) return over();
     step("command");
     hand_over();
+  }
+
+  // Nothing comes back from a run that an alarm ended: what it left may be what was to be smuggled.
+  void alarm(const std::string& credential) {
+    const auto known = config.on_alarm.find(credential);
+    // Of no credential that we know: more than one may be meant, so the strictest counts.
+    std::string action = known == config.on_alarm.end() ? "" : known->second;
+    for (const auto& [name, each] : config.on_alarm)
+      if (known == config.on_alarm.end() && (action.empty() || each == "kill" || action == "deny"))
+        action = each;
+    if (action == "kill" && phase != Phase::kOver) {
+      end.cause = EndCause::kAlarm;
+      over();
+    } else if (action == "freeze" && phase == Phase::kRunning && !frozen) {
+      frozen = true;
+      vm.freeze();
+      if (config.notice)
+        config.notice("a placeholder of credential '" + credential +
+                      "' was about to leave: the machine is frozen until it is ended (Ctrl-C) or its rating "
+                      "is reached");
+    }
   }
 
   void hand_over() {
@@ -319,6 +341,7 @@ struct Session::State {
       return over();
     }
     if (phase != Phase::kRunning) return;
+    if (frozen) return stop(EndCause::kAlarm);
     if (interrupts == 2) return stop(EndCause::kInterrupted);
     say(channel::Signal{config.exec.id, signal});
     if (signal != SIGINT) grace = loop.once(kInterruptGrace, [this] { stop(EndCause::kInterrupted); });
@@ -340,7 +363,8 @@ struct Session::State {
       });
     if (config.network)
       config.network->watch(loop, {.failed = [this](Error error) { failed(std::move(error)); },
-                                   .capped = [this] { stop(EndCause::kNetworkCap); }});
+                                   .capped = [this] { stop(EndCause::kNetworkCap); },
+                                   .alarm = [this](const std::string& credential) { alarm(credential); }});
     for (const int number : {SIGINT, SIGTERM, SIGHUP})
       signals.push_back(loop.on_signal(number, [this, number] { interrupted(number); }));
     if (config.exec.terminal)

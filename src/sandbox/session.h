@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,11 +24,13 @@ struct SessionConfig {
   channel::Start start;
   channel::Exec exec;
   std::chrono::milliseconds rating{};
-  uint64_t output_limit = 0;              // stdout plus stderr, bytes
-  uint64_t result_limit = 0;              // what comes back, as sent, bytes
-  std::vector<std::string> bundle_paths;  // files to write, one per start.repositories
-  Network* network = nullptr;             // not owned; the sandbox's, where it has one
-  std::string outputs_path;               // the archive of outputs; empty if none are declared
+  uint64_t output_limit = 0;                       // stdout plus stderr, bytes
+  uint64_t result_limit = 0;                       // what comes back, as sent, bytes
+  std::vector<std::string> bundle_paths;           // files to write, one per start.repositories
+  std::map<std::string, std::string> on_alarm;     // of each credential: "deny", "freeze", "kill"
+  std::function<void(const std::string&)> notice;  // for people; may be empty
+  Network* network = nullptr;                      // not owned; the sandbox's, where it has one
+  std::string outputs_path;                        // the archive of outputs; empty if none are declared
 };
 
 enum class EndCause {
@@ -35,6 +38,7 @@ enum class EndCause {
   kRating,       // the deadline came
   kOutputCap,    // more output than limits.output
   kNetworkCap,   // more bytes than limits.network.bytes
+  kAlarm,        // a credential's placeholder was about to leave, and its on_alarm ends the run
   kInterrupted,  // the user asked twice, or we were told to terminate
   kFailed,       // machine, guest or protocol failed; see `error`
 };

@@ -1,4 +1,6 @@
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +54,10 @@ Vm::~Vm() {
 
 void Vm::drain_console() {
   drain(console_fd_.get(), console_);
+}
+
+void Vm::freeze() {
+  ::syscall(SYS_pidfd_send_signal, child_.pidfd.get(), SIGSTOP, nullptr, 0);
 }
 
 int Vm::kill() {

@@ -86,6 +86,8 @@ class Vm {
   // waits.
   int console_fd() const { return console_fd_.get(); }
   void drain_console();
+  // Stops QEMU with all its threads, until kill().
+  void freeze();
   // SIGKILL and reap; returns the wait(2) status. Nothing happens the second time.
   int kill();
   // What QEMU said on stderr, at most its last kConsoleTail bytes.
