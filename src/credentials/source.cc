@@ -28,6 +28,15 @@ Result<Secret> to_secret(std::string_view bytes, const std::string& where) {
   if (bytes.size() < kLeastSecret)
     return unavailable(where + " has a value of less than " + std::to_string(kLeastSecret) + " bytes");
   if (bytes.size() > kMostSecret) return unavailable(where + " has a value that is too long");
+  // The JSON of a credential_process is of several lines.
+  Wiped one_line;
+  if (bytes.starts_with('{')) {
+    one_line.text = bytes;
+    std::replace_if(
+        one_line.text.begin(), one_line.text.end(),
+        [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+    bytes = one_line.text;
+  }
   const bool plain = std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= 0x20 && c < 0x7F; });
   if (!plain || bytes.front() == ' ' || bytes.back() == ' ')
     return unavailable(where + " has a value with other than printable ASCII characters, or several lines");

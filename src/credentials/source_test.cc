@@ -60,6 +60,7 @@ TEST_F(SourceTest, ReadsVariablesFilesAndCommands) {
   EXPECT_EQ(value(file(write("a", "from-a-file\n"))), "from-a-file");
   EXPECT_EQ(value(file(write("b", "from-a-file\r\n"))), "from-a-file");
   EXPECT_EQ(value(command("echo from-a-command")), "from-a-command");
+  EXPECT_EQ(value(file(write("json", "{\n  \"AccessKeyId\": 1\n}\n"))), "{   \"AccessKeyId\": 1 }");
 }
 
 // Whatever is wrong: an error that says where, and nothing of what was there.

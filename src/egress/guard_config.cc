@@ -66,11 +66,13 @@ class Members {
 };
 
 Json rule_json(const manifest::EgressRule& rule) {
-  const auto& [where, host, cidr, ports, methods, paths, protocol, private_addresses, websocket, plain_text,
-               ca, credential, git] = rule;
+  const auto& [where, name, preset, host, cidr, ports, methods, paths, protocol, private_addresses, websocket,
+               plain_text, ca, credential, git] = rule;
   JsonArray numbers;
   for (const uint16_t port : ports) numbers.emplace_back(static_cast<int64_t>(port));
-  JsonObject out{{"host", host},
+  JsonObject out{{"name", name},
+                 {"preset", preset},
+                 {"host", host},
                  {"cidr", cidr},
                  {"ports", std::move(numbers)},
                  {"methods", texts(methods)},
@@ -95,6 +97,8 @@ Json rule_json(const manifest::EgressRule& rule) {
 Result<manifest::EgressRule> rule_from(const Json& json) {
   Members members(json);
   manifest::EgressRule out;
+  out.name = members.text("name");
+  out.preset = members.text("preset");
   out.host = members.text("host");
   out.cidr = members.text("cidr");
   for (const auto& port : members.list("ports")) {

@@ -58,22 +58,23 @@ void GuardState::add_known(const manifest::Credential& credential, const credent
 }
 
 std::shared_ptr<const credentials::Scrubber> GuardState::scrubber(std::string_view host) {
-  std::vector<credentials::Known> known;
+  std::vector<std::pair<const manifest::Credential*, credentials::SharedSecret>> given;
   std::vector<credentials::SharedSecret> values;
   for (const auto& one : credentials_) {
     const auto rules = policy.rules_of(one.name);
-    if (!vault ||
-        std::none_of(rules.begin(), rules.end(), [&](const Rule* rule) { return rule->has_host(host); }))
-      continue;
+    const auto has_host = [&](const Rule* rule) { return rule->has_host(host); };
+    if (!vault || std::none_of(rules.begin(), rules.end(), has_host)) continue;
     for (auto& value : vault->given(one.name)) {
-      add_known(one, value, known);
+      given.emplace_back(&one, value);
       values.push_back(std::move(value));
     }
   }
   if (scrubbers_.size() > kMostHosts) scrubbers_.clear();
   auto& cached = scrubbers_[std::string(host)];
-  if (!cached.scrubber || cached.values != values)
-    cached = {std::move(values), std::make_shared<credentials::Scrubber>(known)};
+  if (cached.scrubber && cached.values == values) return cached.scrubber;
+  std::vector<credentials::Known> known;
+  for (const auto& [credential, value] : given) add_known(*credential, value, known);
+  cached = {std::move(values), std::make_shared<credentials::Scrubber>(known)};
   return cached.scrubber;
 }
 

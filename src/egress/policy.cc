@@ -146,7 +146,7 @@ Denial why_not(const Try& nearest, const Asked& asked, const Path& path) {
 }  // namespace
 
 Rule::Rule(manifest::EgressRule rule, size_t index)
-    : says(std::move(rule)), name(codec::item_path("egress", index)) {
+    : says(std::move(rule)), name(says.name.empty() ? codec::item_path("egress", index) : says.name) {
   for (const auto& path : says.paths) paths.push_back(normal_pattern(path));
   if (!says.cidr.empty()) network = codec::Network::parse(says.cidr);
   if (!says.ca.empty()) ca = std::make_shared<const std::string>(says.ca);

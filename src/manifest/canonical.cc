@@ -120,8 +120,8 @@ Json git_json(const EgressRule::Git& git) {
 }
 
 Json rule_json(const EgressRule& rule) {
-  const auto& [where, host, cidr, ports, methods, paths, protocol, private_addresses, websocket, plain_text,
-               ca, credential, git] = rule;
+  const auto& [where, name, preset, host, cidr, ports, methods, paths, protocol, private_addresses, websocket,
+               plain_text, ca, credential, git] = rule;
   Sparse out;
   out.put("host", host);
   out.put("cidr", cidr);
@@ -158,7 +158,8 @@ Json credential_json(const Credential& credential) {
 
 Json manifest_json(const Manifest& manifest) {
   const auto& [file, folder, kind, name, description, rating, idle, image, entries, environment, users,
-               groups, run_as, command, capabilities, limits, egress, credentials, declared] = manifest;
+               groups, run_as, command, capabilities, limits, egress, presets, credentials, declared] =
+      manifest;
   const auto& [recipe, oci] = image;
   Sparse image_out;
   image_out.put("recipe", recipe);

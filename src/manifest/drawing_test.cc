@@ -40,8 +40,8 @@ TEST(Drawing, ShowsEveryCrossing) {
   const std::string svg = draw_svg(good("due-diligence.yaml"), kBlock);
   for (const char* part :
        {">due-diligence<", ">dataroom<", ">image of --bind dataroom<", ">notes.md<", ">repo<",
-        ">this repository at main<", ">template<", ">agent/NAME<", ">at most 50MiB<", ">api.example.com:443,80<",
-        ">GET POST on /v1/**<", ">with credential model<",
+        ">this repository at main<", ">template<", ">agent/NAME<", ">at most 50MiB<",
+        ">api.example.com:443,80<", ">GET POST on /v1/**<", ">with credential model<",
         ">git acme/widget: fetch, push refs/heads/agent/**<", ">with credential forge<", ">Ends after 45m<",
         ">analyst, uid 1000, no privileges<", ">$API_KEY for model, as bearer<", ">200MiB<"})
     EXPECT_THAT(svg, HasSubstr(part));
@@ -127,7 +127,8 @@ TEST(Drawing, MarksWhatAChangeOpensAndCloses) {
   };
   EXPECT_EQ(marks(crossings.in), "new=NEW same= gone=GONE ");
   EXPECT_EQ(marks(crossings.out), "out=NARROWER stdout, stderr= exit status= ");
-  EXPECT_EQ(marks(crossings.talk), "b.example.com:443,80=WIDER c.example.com:443,80=NEW a.example.com:443,80=GONE ");
+  EXPECT_EQ(marks(crossings.talk),
+            "b.example.com:443,80=WIDER c.example.com:443,80=NEW a.example.com:443,80=GONE ");
   EXPECT_EQ(mark_of(changes, "rating"), Mark::kWider);
   EXPECT_EQ(mark_of(changes, "capability shell"), Mark::kWider);
   const std::string svg = draw_diff_svg(before, after, changes, kBlock);

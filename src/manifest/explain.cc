@@ -172,6 +172,7 @@ std::string describe_rule(const EgressRule& rule) {
   if (!rule.ca.empty()) out += ", an authority of its own";
   if (!rule.credential.empty()) out += ", with credential " + rule.credential;
   if (rule.plain_text) out += " without TLS too";
+  if (!rule.preset.empty()) out += ", by preset " + rule.preset;
   return out;
 }
 

@@ -67,6 +67,7 @@ Json rule_json(const EgressRule& rule) {
                  {"websocket", rule.websocket},
                  {"plain_text", rule.plain_text}};
   add_text(out, "ca", rule.ca);
+  add_text(out, "preset", rule.preset);
   add_text(out, "host", rule.host);
   add_text(out, "cidr", rule.cidr);
   add_text(out, "credential", rule.credential);

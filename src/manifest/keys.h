@@ -33,7 +33,7 @@ inline constexpr std::string_view kLimitsKeys[] = {
 inline constexpr std::string_view kNetworkKeys[] = {"bytes", "rate", "connections"};
 inline constexpr std::string_view kEgressKeys[] = {
     "host",    "cidr",      "port",       "ports", "methods",    "paths", "protocol",
-    "private", "websocket", "credential", "git",   "plain_text", "ca"};
+    "private", "websocket", "credential", "git",   "plain_text", "ca",    "preset"};
 inline constexpr std::string_view kGitKeys[] = {"repository", "fetch", "push", "delete", "push_options"};
 inline constexpr std::string_view kCredentialKeys[] = {"env",   "inject", "user",   "header", "scheme",
                                                        "query", "key_id", "prefix", "length", "on_alarm"};

@@ -17,6 +17,10 @@ constexpr std::string_view kMethods[] = {"GET",     "HEAD",     "POST",      "PU
                                          "OPTIONS", "PROPFIND", "PROPPATCH", "MKCOL",      "COPY",   "MOVE",
                                          "LOCK",    "UNLOCK",   "REPORT",    "MKCALENDAR", "SEARCH", "QUERY"};
 
+bool names_a_preset(const codec::YamlNode& node) {
+  return node.kind == codec::YamlNode::Kind::kMapping && node.find("preset") != nullptr;
+}
+
 class RuleLoader {
  public:
   RuleLoader(Loading& loading, const Place& place)
@@ -25,6 +29,7 @@ class RuleLoader {
         place_(place),
         fields_(reader_, place, kEgressKeys, "an egress rule") {
     rule_.where = place.where();
+    rule_.name = place.field;
   }
 
   void load() {
@@ -264,11 +269,18 @@ class RuleLoader {
 
 }  // namespace
 
+void load_rule(Loading& loading, const Place& place) {
+  RuleLoader(loading, place).load();
+}
+
 void load_egress(Loading& loading, const Place& place) {
   const size_t faults = loading.reader.fault_count();
   for (const auto& item :
        loading.reader.items(place, "a list of rules, such as [{host: api.example.com}]", kMostRules))
-    RuleLoader(loading, item).load();
+    if (names_a_preset(*item.node))
+      load_preset(loading, item);
+    else
+      load_rule(loading, item);
   // Of a rule that was misread nobody knows what it overlaps with.
   if (loading.reader.fault_count() == faults) check_overlaps(loading);
 }

@@ -26,6 +26,9 @@ void load_workspace(Loading& loading, const Place& place);
 void load_entries(Loading& loading, const Place& place);
 void load_limits(Loading& loading, const Place& place);
 void load_egress(Loading& loading, const Place& place);
+// One item of egress: a rule, or a preset's.
+void load_rule(Loading& loading, const Place& place);
+void load_preset(Loading& loading, const Place& place);
 void load_credentials(Loading& loading, const Place& place);
 
 }  // namespace firestop::manifest

@@ -16,6 +16,7 @@ using codec::JsonObject;
 
 constexpr uint64_t kMaxBytes = 1u << 20;
 constexpr size_t kMaxRepositories = 1000;
+constexpr size_t kMaxPresets = 100;
 constexpr std::string_view kDigestPrefix = "sha256:";
 constexpr const char* kHint = "write it anew with: firestop lock";
 
@@ -35,7 +36,10 @@ class LockReader {
     const auto* root = json->as_object();
     if (!root) return bad("", "is no object");
     TRY(check_version(*root));
-    TRY(check_keys("", *root, {"firestop_lock", "image", "repositories"}));
+    if (root->contains("presets"))
+      TRY(check_keys("", *root, {"firestop_lock", "image", "repositories", "presets"}));
+    else
+      TRY(check_keys("", *root, {"firestop_lock", "image", "repositories"}));
     Lock lock;
     TRY(read_image(root->at("image"), lock));
     const auto* repositories = root->at("repositories").as_object();
@@ -44,6 +48,8 @@ class LockReader {
     for (const auto& [path, value] : *repositories) {
       TRY_ASSIGN(lock.repositories[path], read_repository(path, value));
     }
+    if (const auto found = root->find("presets"); found != root->end())
+      TRY(read_presets(found->second, lock));
     return lock;
   }
 
@@ -81,6 +87,21 @@ class LockReader {
   Result<std::string> text(const std::string& field, const Json& json) const {
     if (const auto* value = json.as_string()) return *value;
     return bad(field, "is no text");
+  }
+
+  Result<void> read_presets(const Json& json, Lock& lock) const {
+    const auto* object = json.as_object();
+    if (!object || object->empty() || object->size() > kMaxPresets)
+      return bad("presets", "is no object of presets");
+    for (const auto& [name, value] : *object) {
+      const std::string field = codec::child_path("presets", name);
+      if (const auto why = why_not_run_name(name); !why.empty()) return bad(field, why);
+      TRY_ASSIGN(const std::string digest, text(field, value));
+      if (!digest.starts_with(kDigestPrefix) || !is_hex(digest.substr(kDigestPrefix.size()), 64))
+        return bad(field, "is not sha256: and 64 lower-case hex digits");
+      lock.presets[name] = digest.substr(kDigestPrefix.size());
+    }
+    return {};
   }
 
   Result<void> read_image(const Json& json, Lock& lock) const {
@@ -136,7 +157,11 @@ Json Lock::to_json() const {
   Json image;
   if (!recipe.empty())
     image = JsonObject{{"recipe", recipe}, {"digest", std::string(kDigestPrefix) + image_digest}};
-  return JsonObject{{"firestop_lock", 1}, {"image", std::move(image)}, {"repositories", std::move(all)}};
+  JsonObject out{{"firestop_lock", 1}, {"image", std::move(image)}, {"repositories", std::move(all)}};
+  JsonObject pinned;
+  for (const auto& [name, digest] : presets) pinned[name] = std::string(kDigestPrefix) + digest;
+  if (!pinned.empty()) out["presets"] = std::move(pinned);
+  return out;
 }
 
 std::string Lock::to_text() const {
@@ -190,6 +215,16 @@ Result<void> check_lock(const Manifest& manifest, const Lock& lock) {
     differs("image: the manifest says " +
             in_quotes(manifest.image.recipe.empty() ? "oci:" + manifest.image.oci : manifest.image.recipe) +
             ", the lock " + (lock.recipe.empty() ? "none" : in_quotes(lock.recipe)));
+  if (lock.presets != manifest.presets)
+    for (const auto& [name, digest] : manifest.presets) {
+      const auto locked = lock.presets.find(name);
+      if (locked == lock.presets.end())
+        differs("preset " + name + ": is not locked");
+      else if (locked->second != digest)
+        differs("preset " + name + ": has other rules in this firestop than in the one that locked it");
+    }
+  for (const auto& [name, digest] : lock.presets)
+    if (!manifest.presets.contains(name)) differs("preset " + name + ": is locked, and not in the manifest");
   if (differences.empty()) return {};
   return fail("lock.stale", "the lock is not that of " + manifest.file + ":" + differences,
               "lock again with: firestop lock");

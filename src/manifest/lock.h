@@ -3,8 +3,10 @@
 //
 //   {"firestop_lock": 1,
 //    "image": {"recipe": "agent-base", "digest": "sha256:..."},
-//    "repositories": {"repo": {"ref": "main", "commit": "...", "object_format": "sha1"}}}
+//    "repositories": {"repo": {"ref": "main", "commit": "...", "object_format": "sha1"}},
+//    "presets": {"npm": "sha256:..."}}
 //
+// `presets` is left out where the manifest names none.
 // `image` is null for an image of a registry, whose digest is in the manifest already.
 #pragma once
 
@@ -28,6 +30,7 @@ struct Lock {
   };
   std::map<std::string, Repository> repositories;  // by path of the entry
   std::string recipe, image_digest;                // both or neither; the digest is 64 hex digits
+  std::map<std::string, std::string> presets;      // by name: SHA-256 of the text, 64 hex digits
 
   bool operator==(const Lock&) const = default;
   codec::Json to_json() const;

@@ -70,6 +70,8 @@ struct Limits {  // the defaults are in force when the manifest is silent
 
 struct EgressRule {
   Position where;
+  std::string name;    // "egress[2]", of a preset "egress[2].npm[0]"
+  std::string preset;  // that it comes from, or ""
   std::string host, cidr;
   std::vector<uint16_t> ports;
   std::vector<std::string> methods, paths;
@@ -120,7 +122,8 @@ struct Manifest {
   std::vector<std::string> command;  // may be empty: then the command line must bring one
   std::set<Capability> capabilities;
   Limits limits;
-  std::vector<EgressRule> egress;
+  std::vector<EgressRule> egress;              // presets expanded
+  std::map<std::string, std::string> presets;  // that it names: SHA-256 of each one's text
   std::vector<Credential> credentials;
   // Fields that the document sets where a default exists: "rating", "image", "run_as", "command",
   // "capabilities", "limits.memory", ...

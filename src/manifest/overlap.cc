@@ -41,6 +41,8 @@ std::string why_not_both(const EgressRule& first, const EgressRule& second, cons
   if (first.protocol == "http" && methods_meet(first, second) && paths_meet(first, second) &&
       !first.credential.empty() && !second.credential.empty() && first.credential != second.credential)
     return "gives requests credential " + second.credential + " that get " + first.credential + " by " + name;
+  // Presets say what they say; that a rule beside them says it too is no mistake.
+  if (!first.preset.empty() || !second.preset.empty()) return {};
   if (same_rule(first, second)) return "says again what " + name + " says";
   if (rule_covers(first, second))
     return "allows nothing that " + name + " does not allow, and so restricts nothing";
@@ -56,9 +58,9 @@ void check_overlaps(Loading& loading) {
     if (rules[later].host.empty()) continue;
     for (size_t at = 0; at < later; ++at) {
       if (rules[at].host.empty()) continue;
-      const auto why = why_not_both(rules[at], rules[later], codec::item_path("egress", at));
+      const auto why = why_not_both(rules[at], rules[later], rules[at].name);
       if (why.empty()) continue;
-      loading.reader.fault(rules[later].where, codec::item_path("egress", later), why,
+      loading.reader.fault(rules[later].where, rules[later].name, why,
                            "expected rules of which each request fits one, or fits both alike");
       break;
     }

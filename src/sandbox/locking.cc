@@ -10,6 +10,7 @@ using manifest::Lock;
 Result<Lock> make_lock(const manifest::Manifest& manifest,
                        const std::function<void(const std::string&)>& progress) {
   Lock lock;
+  lock.presets = manifest.presets;
   for (const auto& entry : manifest.entries) {
     if (entry.type != EntryType::kGitRepo) continue;
     TRY_ASSIGN(auto source, workspace::resolve_repository(manifest, entry));
