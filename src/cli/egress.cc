@@ -172,7 +172,8 @@ Result<int> test(const ParsedArgs& args, Context& context) {
 CommandSpec egress_group() {
   return {.name = "egress",
           .summary = "ask what may leave a sandbox",
-          .description = "Commands about the rules in a manifest's egress section."};
+          .description = "Commands about the rules in a manifest's egress section.",
+          .exits = {exit_note(ExitStatus::kUsage)}};
 }
 
 CommandSpec egress_test_command() {
