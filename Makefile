@@ -16,10 +16,11 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 .DEFAULT_GOAL := build
 .PHONY: demo test build lint bench install test-unit test-vm test-attacks test-asan test-tsan fuzz-short format clean help
 
-demo: ## the main job on a real project, in a sandbox
+demo: ## the main job on a real project, and an agent with keys that open nothing, in sandboxes
 	@tools/setup build run demo
 	@$(MAKE) --no-print-directory product
 	@examples/fix-failing-tests/demo
+	@examples/crossings/demo
 
 test: ## every test; ends with one line of sums
 	@tools/setup build run test

@@ -67,10 +67,10 @@ class Api(Reachable):
         class Connection(socketserver.BaseRequestHandler):
             def handle(self):
                 try:
-                    sock = context.wrap_socket(self.request, server_side=True) if context else self.request
-                    Exchange(api, sock).run()
-                except (OSError, EOFError):
-                    pass
+                    with context.wrap_socket(self.request, server_side=True) if context else self.request as sock:
+                        Exchange(api, sock).run()
+                except (OSError, EOFError, ValueError):
+                    pass  # who broke off, or what was no HTTP
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = allow_reuse_address = True
