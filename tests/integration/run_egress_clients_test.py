@@ -217,6 +217,7 @@ class NpmClientTest(EgressTest):
     MANIFEST = """
 image: egress-clients
 limits: {memory: 768MiB, disk: 1GiB}
+rating: 4m
 workspace: {entries: {npm: {type: mount, source: {bind: npm}}}}
 egress: [{host: registry.npmjs.org, methods: [GET], paths: ["/**"]}]
 """
