@@ -311,6 +311,10 @@ credentials:
             git push -q origin HEAD:main
             git push -q origin HEAD:agent/more :main
             git clone -q https://git.example.com/acme/other.git
+            head -c 3000000 /dev/urandom > noise && git add noise
+            git -c user.name=A -c user.email=a@example.org commit -qm noise
+            git push -q origin HEAD:stable
+            git push -q origin HEAD:agent/noise && echo pushed all
             env | grep -c real-git-token; grep -rs real-git-token ~ . | wc -l
             """)
         self.assertTrue(out.startswith("hello\npushed\n"), out)
@@ -318,16 +322,18 @@ credentials:
         self.assertIn("! [remote rejected] HEAD -> main (firestop: only refs/heads/agent/** may be pushed)", out)
         self.assertIn("! [remote rejected] main (firestop: only refs/heads/agent/** may be pushed)", out)
         self.assertIn("fatal: remote error: Firestop: ", out)
-        self.assertTrue(out.endswith("\n0\n0\n"), out)
+        # A pack that is refused while it is still being sent, and one that goes in chunks.
+        self.assertIn("! [remote rejected] HEAD -> stable (firestop: only refs/heads/agent/** may be pushed)", out)
+        self.assertTrue(out.endswith("\npushed all\n0\n0\n"), out)
         refs = server.refs("acme/widget")
-        self.assertEqual(sorted(refs), ["refs/heads/agent/more", "refs/heads/main"])
+        self.assertEqual(sorted(refs), ["refs/heads/agent/more", "refs/heads/agent/noise", "refs/heads/main"])
         self.assertNotEqual(refs["refs/heads/agent/more"], refs["refs/heads/main"])
         self.assertNotIn("other", json.dumps(server.seen()))
         pushed = [c for c in self.crossings(kind="request", verdict="allowed", credential="forge")
                   if c.get("detail", "").startswith("push: refs/heads/agent/more created to ")]
         self.assertEqual(len(pushed), 1)
         refused = self.crossings(kind="request", code="egress.git_ref")
-        self.assertEqual([c["verdict"] for c in refused], ["denied"] * 2)
+        self.assertEqual([c["verdict"] for c in refused], ["denied"] * 3)
         self.assertIn("refs/heads/main may not be updated", refused[0]["detail"])
 
 
