@@ -8,6 +8,7 @@ namespace {
 
 // Bounds. Those of lists come from what there can be: 16 disks of each kind, see the guest's device slots.
 constexpr size_t kMaxName = 256, kMaxSerial = 20, kMaxCommit = 64, kMaxPath = 4096;
+constexpr size_t kMaxMemory = 1;
 constexpr size_t kMaxMounts = 16, kMaxOutputs = 65, kMaxAccounts = 256, kMaxGroupsOfOne = 64;
 constexpr size_t kMaxCapabilities = 64, kMaxSteps = 256, kMaxNotes = 64;
 constexpr size_t kMaxStrings = 16384;  // arguments, environment: the frame is the real bound
@@ -46,6 +47,12 @@ void describe(C& c, Ref<C, Start> m) {
   c.objects("outputs", m.outputs, kMaxOutputs, [](C& e, Ref<C, OutputDirectory> r) {
     e.c_string("path", r.path, kMaxPath);
     e.integer("max_bytes", r.max_bytes, kSize);
+  });
+  c.objects("memory", m.memory, kMaxMemory, [](C& e, Ref<C, MemoryDirectory> r) {
+    e.c_string("path", r.path, kMaxPath);
+    e.token("serial", r.serial, kMaxSerial);
+    e.integer("max_bytes", r.max_bytes, kSize);
+    e.integer("max_files", r.max_files, kAny32);
   });
   c.objects("accounts", m.accounts, kMaxAccounts, [](C& e, Ref<C, Account> r) {
     e.token("name", r.name, kMaxName);
@@ -140,6 +147,7 @@ void describe(C& c, Ref<C, Exported> m) {
   });
   c.integer("output_files", m.output_files, kAny32);
   c.text("outputs_error", m.outputs_error);
+  c.text("memory_error", m.memory_error);
   c.objects("notes", m.notes, kMaxNotes, [](C& e, Ref<C, Exported::Note> n) { e.text("text", n.text); });
 }
 

@@ -34,8 +34,13 @@ inline constexpr size_t kMaxText = 4096;  // of a text for people, in bytes: wha
 
 // Streams. exec 0 uses 1 (stdin, to the guest), 2 (stdout), 3 (stderr; unused with a terminal).
 inline constexpr uint16_t kStdin = 1, kStdout = 2, kStderr = 3;
-inline constexpr uint16_t kOutputsStream = 8;       // the pax archive of outputs
+inline constexpr uint16_t kOutputsStream = 8;  // the pax archive of outputs
+inline constexpr uint16_t kMemoryStream = 9;   // the pax archive of the memory directory, where there is one
 inline constexpr uint16_t kFirstBundleStream = 16;  // one per repository, in the order of Start::repositories
+
+// Mounts and directories of Firestop's own, below /workspace.
+inline constexpr char kSkillsPath[] = ".skills";  // one folder a skill; read-only
+inline constexpr char kMemoryPath[] = ".memory";
 
 struct Ready {
   int version = kProtocolVersion;
@@ -71,6 +76,14 @@ struct StartFile {
   uint32_t mode = 0600;
 };
 
+// A directory that is kept for the next run. It holds what the last one kept.
+struct MemoryDirectory {
+  std::string path;    // relative to /workspace
+  std::string serial;  // of the disk with what it holds
+  uint64_t max_bytes = 0;
+  uint32_t max_files = 0;  // and folders, links
+};
+
 struct Start {
   std::string seed;            // kSeedBytes random bytes, raw
   int64_t time_ns = 0;         // wall clock, nanoseconds since 1970
@@ -79,6 +92,7 @@ struct Start {
   std::vector<RepositoryMount> repositories;
   std::vector<ReadOnlyMount> mounts;
   std::vector<OutputDirectory> outputs;
+  std::vector<MemoryDirectory> memory;  // one or none
   std::vector<Account> accounts;
   std::vector<Group> groups;
   std::string run_as;                     // one of the accounts
@@ -151,6 +165,7 @@ struct Exported {
   std::vector<Repository> repositories;
   uint32_t output_files = 0;
   std::string outputs_error;
+  std::string memory_error;  // why it could not be handed over
   std::vector<Note> notes;
 };
 struct Shutdown {};

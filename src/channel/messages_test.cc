@@ -26,6 +26,7 @@ Start full_start() {
   m.repositories = {{"repo", "ro1", std::string(40, 'a')}, {kRawName, "ro2", std::string(64, 'f')}};
   m.mounts = {{"dataroom", "ro3"}, {kRawName + "/x", "ro15"}};
   m.outputs = {{"report", 50u << 20}, {kRawName, uint64_t{1} << 62}};
+  m.memory = {{".memory", "ro4", uint64_t{1} << 40, UINT32_MAX}};
   m.accounts = {{"analyst", 1000, 1000, {4, UINT32_MAX}}, {"other", 0, UINT32_MAX, {}}};
   m.groups = {{"readers", 2000}};
   m.run_as = "analyst";
@@ -86,6 +87,11 @@ TEST(Messages, StartComesBack) {
   ASSERT_EQ(back.outputs.size(), 2u);
   EXPECT_EQ(back.outputs[1].path, kRawName);
   EXPECT_EQ(back.outputs[1].max_bytes, uint64_t{1} << 62);
+  ASSERT_EQ(back.memory.size(), 1u);
+  EXPECT_EQ(back.memory[0].path, ".memory");
+  EXPECT_EQ(back.memory[0].serial, "ro4");
+  EXPECT_EQ(back.memory[0].max_bytes, uint64_t{1} << 40);
+  EXPECT_EQ(back.memory[0].max_files, UINT32_MAX);
   ASSERT_EQ(back.accounts.size(), 2u);
   EXPECT_EQ(back.accounts[0].name, "analyst");
   EXPECT_EQ(back.accounts[0].groups, m.accounts[0].groups);
@@ -142,8 +148,8 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exited.oom_kills, 2u);
   EXPECT_EQ(exited.left_behind, 3u);
   EXPECT_EQ(exited.cannot_start, "execve: no such file\n");
-  Exported exported = through_guest(
-      Exported{{{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full", {{"a fifo"}}});
+  Exported exported = through_guest(Exported{
+      {{kRawName, true, false, ""}, {"b", false, true, "no git"}}, 9, "full", "too much", {{"a fifo"}}});
   ASSERT_EQ(exported.repositories.size(), 2u);
   EXPECT_EQ(exported.repositories[0].path, kRawName);
   EXPECT_TRUE(exported.repositories[0].changed);
@@ -152,6 +158,7 @@ TEST(Messages, OthersFromTheGuestComeBack) {
   EXPECT_EQ(exported.repositories[1].error, "no git");
   EXPECT_EQ(exported.output_files, 9u);
   EXPECT_EQ(exported.outputs_error, "full");
+  EXPECT_EQ(exported.memory_error, "too much");
   ASSERT_EQ(exported.notes.size(), 1u);
   EXPECT_EQ(exported.notes[0].text, "a fifo");
   Denied denied = through_guest(Denied{kDeniedExec, "/usr/bin/\x01id", 7});

@@ -27,6 +27,9 @@ CommandSpec runs_command();
 CommandSpec show_command();
 CommandSpec network_command();
 CommandSpec rm_command();
+CommandSpec memory_group();  // memory.cc
+CommandSpec memory_list_command();
+CommandSpec memory_forget_command();
 CommandSpec doctor_command();
 CommandSpec completion_command();
 CommandSpec help_command();

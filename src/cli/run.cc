@@ -34,7 +34,8 @@ class Narrator {
   void ended(const sandbox::RunEnd& end) {
     context_.terminal.end_progress();
     const bool speaks = context_.json || end.error || !end.faults.empty() || !end.notes.empty() ||
-                        !end.record.branches.empty() || !end.record.outputs_directory.empty();
+                        !end.record.branches.empty() || !end.record.outputs_directory.empty() ||
+                        end.record.memory.kept;
     if (end.errors_open && speaks) context_.terminal.err("\n");
     context_.json ? ended_for_programs(end) : ended_for_people(end);
   }
@@ -67,6 +68,10 @@ class Narrator {
       context_.terminal.note(std::to_string(end.record.output_files) +
                              (end.record.output_files == 1 ? " file in " : " files in ") +
                              end.record.outputs_directory);
+    if (end.record.memory.kept)
+      context_.terminal.note("memory of " + end.record.memory.name + ": " +
+                             std::to_string(end.record.memory.files) +
+                             (end.record.memory.files == 1 ? " file" : " files") + " kept for the next run");
     if (end.error) report(context_, *end.error, static_cast<ExitStatus>(end.status));
   }
 

@@ -114,6 +114,13 @@ void page(const RunStore& store, const RunStore::Listed& run, Terminal& terminal
     lines.add("outputs", record.outputs_directory + ": " + std::to_string(record.output_files) +
                              (record.output_files == 1 ? " file, " : " files, ") +
                              format_bytes(record.output_bytes));
+  if (!record.memory.name.empty())
+    lines.add("memory", record.memory.name + ": " + std::to_string(record.memory.files) +
+                            (record.memory.files == 1 ? " file, " : " files, ") +
+                            format_bytes(record.memory.bytes) +
+                            (record.memory.kept              ? ", kept by this run"
+                             : record.memory.message.empty() ? ", as they were"
+                                                             : ", as they were: " + record.memory.message));
   for (const auto& denied : record.denied)
     lines.add("refused", "to " + denied.kind + " " + (denied.path.empty() ? "others" : denied.path) + ", " +
                              std::to_string(denied.count) + (denied.count == 1 ? " time" : " times"));

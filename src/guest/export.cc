@@ -22,6 +22,23 @@ void add_notes(channel::Exported& exported, const std::string& what, const std::
     if (exported.notes.size() < kMostNotes) exported.notes.push_back({what + ": " + note.substr(0, 500)});
 }
 
+// All of it or nothing; the host keeps what it has then.
+Result<void> export_memory(const ExportPlan& plan, const ExportSink& sink, channel::Exported& exported) {
+  for (const auto& memory : plan.memory) {
+    const auto data = [&](std::string_view bytes) { return sink.data(channel::kMemoryStream, bytes); };
+    TRY_ASSIGN(const OutputsOutcome outcome,
+               export_outputs(plan.workspace, {{memory.path, memory.max_bytes}}, data));
+    add_notes(exported, "memory", outcome.notes);
+    exported.memory_error = outcome.error;
+    if (outcome.error.empty() && outcome.members == 0) exported.memory_error = memory.path + " is gone";
+    if (outcome.error.empty() && outcome.members > uint64_t{memory.max_files} + 1)
+      exported.memory_error = memory.path + ": " + std::to_string(outcome.members - 1) +
+                              " files, more than " + std::to_string(memory.max_files);
+    TRY(sink.end(channel::kMemoryStream));
+  }
+  return {};
+}
+
 ExportSink frames_to(int fd) {
   const auto write = [fd](codec::FrameType type, uint16_t stream, std::string_view payload) {
     std::string frame;
@@ -60,6 +77,7 @@ Result<channel::Exported> run_export(const ExportPlan& plan, const StartInContai
     exported.outputs_error = outcome.error;
   }
   TRY(sink.end(channel::kOutputsStream));
+  TRY(export_memory(plan, sink, exported));
   return exported;
 }
 

@@ -34,9 +34,10 @@ using StartInContainer = std::function<Result<pid_t>(const ContainerCommand&)>;
 struct ExportPlan {
   std::vector<channel::RepositoryMount> repositories;  // bundles on streams kFirstBundleStream + index
   std::vector<channel::OutputDirectory> outputs;  // one archive on kOutputsStream; empty: stream ends at once
+  std::vector<channel::MemoryDirectory> memory;   // its archive on kMemoryStream, which is there with it only
   std::string workspace;                          // the workspace root as PID 1 sees it
   std::string workspace_inside = "/workspace";    // and as the container sees it
-  bool with_repositories = true, with_outputs = true;    // of channel::Export
+  bool with_repositories = true, with_outputs = true;    // of channel::Export; memory comes with outputs
   std::chrono::milliseconds repository_timeout{240000};  // for each repository, then its error says so
   uint64_t bundle_max = 4ull << 30;                      // bytes of one bundle, then its error says so
 };

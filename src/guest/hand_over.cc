@@ -21,6 +21,7 @@ Result<std::unique_ptr<HandOver>> HandOver::start(Events& events, Port& port, co
     hand_over->answer_.repositories.push_back({plan.repositories[i].path, false, false, ""});
   }
   hand_over->streams_.push_back(channel::kOutputsStream);
+  if (!plan.memory.empty()) hand_over->streams_.push_back(channel::kMemoryStream);
   events.watch(hand_over->frames_.get(), EPOLLIN, [self = hand_over.get()](uint32_t) { self->read_some(); });
   return hand_over;
 }
@@ -85,6 +86,7 @@ void HandOver::finish(const std::string& error) {
   for (const uint16_t stream : streams_) port_.mux().send_end(stream);
   for (auto& repository : answer_.repositories) repository.error = error;
   answer_.outputs_error = error;
+  answer_.memory_error = error;
   port_.say(answer_);
 }
 

@@ -120,6 +120,13 @@ Result<std::vector<UniqueFd>> mount_workspace(const channel::Start& start, Owner
       TRY(mount_overlay(disk, base, path_of(at)));
     }
   }
+  // Always a mount, so that it cannot be moved away.
+  for (const auto& memory : start.memory) {
+    TRY_ASSIGN(const std::string disk, mount_disk(disks, memory.serial));
+    TRY_ASSIGN(const UniqueFd at, root.make_directories("workspace/" + memory.path, owner));
+    TRY_ASSIGN(const std::string base, make_layer("memory", owner));
+    TRY(mount_overlay(disk, base, path_of(at)));
+  }
   for (const auto& output : start.outputs) TRY(root.make_directories("workspace/" + output.path, owner));
   return mounts;
 }

@@ -20,8 +20,9 @@ Result<void> mount_scratch(Disks& disks);
 inline constexpr char kRootUpper[] = "/mnt/scratch/root/upper";
 // The overlay that is the container's root (kRoot).
 Result<void> mount_root();
-// Mounts /workspace with repositories and read-only mounts, and makes the output directories. `owner` is
-// the account that the workspace belongs to. Returns the roots of the read-only mounts, for take_away().
+// Mounts /workspace with repositories, read-only mounts and the memory directory, and makes the output
+// directories. `owner` is the account that the workspace belongs to. Returns the roots of the read-only
+// mounts, for take_away().
 Result<std::vector<UniqueFd>> mount_workspace(const channel::Start& start, Owner owner, Disks& disks);
 
 // Unmounts, wherever the mount points have been moved to: what is mounted is in nothing that is handed over.

@@ -64,10 +64,18 @@ Result<void> write_root_files(const channel::Start& start) {
   TRY(write_files(start, upper));
 
   codec::JsonArray granted;
+  codec::JsonObject told;
   for (const std::string& capability : start.capabilities) granted.emplace_back(capability);
+  told["capabilities"] = std::move(granted);
+  for (const auto& mount : start.mounts)
+    if (mount.path == channel::kSkillsPath)
+      told["skills"] = codec::JsonObject{{"directory", "/workspace/" + mount.path}};
+  for (const auto& memory : start.memory)
+    told["memory"] = codec::JsonObject{{"directory", "/workspace/" + memory.path},
+                                       {"max_bytes", memory.max_bytes},
+                                       {"max_files", memory.max_files}};
   TRY(upper.make_directories("run/firestop", {}));
-  TRY(upper.write("/run/firestop/capabilities.json",
-                  codec::write_json(codec::JsonObject{{"capabilities", granted}}) + "\n", 0644));
+  TRY(upper.write("/run/firestop/capabilities.json", codec::write_json(told) + "\n", 0644));
 
   // On the run's disk, so that it is below that cap and not below the memory's.
   TRY_ASSIGN(const UniqueFd tmp, upper.open_at("tmp", O_RDONLY | O_DIRECTORY));

@@ -143,6 +143,7 @@ Result<void> Session::handle(channel::Start& start) {
   port_.mux().open_send(channel::kStdout);
   port_.mux().open_send(channel::kStderr);
   port_.mux().open_send(channel::kOutputsStream);
+  if (!start.memory.empty()) port_.mux().open_send(channel::kMemoryStream);
   for (size_t i = 0; i < start.repositories.size(); ++i)
     port_.mux().open_send(static_cast<uint16_t>(channel::kFirstBundleStream + i));
   start_ = std::make_unique<channel::Start>(std::move(start));
@@ -187,6 +188,7 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   if (!grants(start, "filesystem")) {
     settings_.writable.emplace();
     for (const auto& output : start.outputs) settings_.writable->push_back("/workspace/" + output.path);
+    for (const auto& memory : start.memory) settings_.writable->push_back("/workspace/" + memory.path);
   }
   TRY_ASSIGN(MemoryGuard guard, MemoryGuard::make(start.memory_max));
   memory_guard_ = std::make_unique<MemoryGuard>(std::move(guard));
@@ -250,6 +252,7 @@ Result<void> Session::maybe_export() {
   ExportPlan plan;
   plan.repositories = start_->repositories;
   plan.outputs = start_->outputs;
+  plan.memory = start_->memory;
   plan.workspace = std::string(kRoot) + "/workspace";
   plan.with_repositories = export_wanted_->repositories;
   plan.with_outputs = export_wanted_->outputs;

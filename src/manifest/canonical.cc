@@ -80,6 +80,15 @@ Json entry_json(const Entry& entry) {
   return out.take();
 }
 
+Json skill_json(const Skill& skill) {
+  const auto& [name, where, source] = skill;
+  const auto& [path, bind] = source;
+  Sparse out;
+  out.put("source_path", path);
+  out.put("source_bind", bind);
+  return out.take();
+}
+
 Json user_json(const User& user) {
   const auto& [name, groups] = user;
   Sparse out;
@@ -95,7 +104,8 @@ Json network_json(const NetworkLimits& limits) {
 }
 
 Json limits_json(const Limits& limits) {
-  const auto& [cpus, memory, disk, io, processes, open_files, output, result, result_files, network] = limits;
+  const auto& [cpus, memory, disk, io, processes, open_files, output, result, result_files, memory_directory,
+               memory_files, network] = limits;
   return JsonObject{{"cpus", cpus},
                     {"memory", memory},
                     {"disk", disk},
@@ -105,6 +115,8 @@ Json limits_json(const Limits& limits) {
                     {"output", output},
                     {"result", result},
                     {"result_files", result_files},
+                    {"memory_directory", memory_directory},
+                    {"memory_files", memory_files},
                     {"network", network_json(network)}};
 }
 
@@ -158,16 +170,17 @@ Json credential_json(const Credential& credential) {
 
 Json manifest_json(const Manifest& manifest) {
   const auto& [file, folder, kind, name, description, rating, idle, image, entries, environment, users,
-               groups, run_as, command, capabilities, limits, egress, presets, credentials, declared] =
-      manifest;
+               groups, run_as, command, capabilities, skills, limits, egress, presets, credentials,
+               declared] = manifest;
   const auto& [recipe, oci] = image;
   Sparse image_out;
   image_out.put("recipe", recipe);
   image_out.put("oci", oci);
-  JsonObject entries_out, environment_out, credentials_out;
+  JsonObject entries_out, environment_out, skills_out, credentials_out;
   for (const auto& entry : entries) entries_out[entry.path] = entry_json(entry);
   for (const auto& [variable, value] : environment) environment_out[variable] = value;
-  // A mapping in the document: its order says nothing.
+  // Mappings in the document: their order says nothing.
+  for (const auto& skill : skills) skills_out[skill.name] = skill_json(skill);
   for (const auto& credential : credentials) credentials_out[credential.name] = credential_json(credential);
   JsonArray users_out, capabilities_out, egress_out;
   for (const auto& user : users) users_out.push_back(user_json(user));
@@ -187,6 +200,7 @@ Json manifest_json(const Manifest& manifest) {
                     {"run_as", run_as},
                     {"command", list(command)},
                     {"capabilities", std::move(capabilities_out)},
+                    {"skills", std::move(skills_out)},
                     {"limits", limits_json(limits)},
                     {"egress", std::move(egress_out)},
                     {"credentials", std::move(credentials_out)}};

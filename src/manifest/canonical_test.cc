@@ -30,7 +30,8 @@ workspace:
   groups: [{name: readers}]
 run_as: analyst
 command: [./repo/agent.sh, --fast]
-capabilities: [filesystem, shell]
+capabilities: [filesystem, shell, skills]
+skills: {review: {src: skills/review}, style: {source: {bind: style}}}
 limits: {cpus: 1.5, memory: 512MiB, io: 50MiB/s, network: {bytes: 200MiB, rate: 20Mbit/s, connections: 64}}
 egress:
   - {host: api.example.com, methods: [GET, POST], paths: [/v1/**], credential: model}
@@ -53,7 +54,8 @@ constexpr const char* kJson = R"({
   {"private": true, "port": 5432, "cidr": "10.0.0.0/8", "protocol": "tcp"}],
 "limits": {"network": {"connections": 64, "rate": "20Mbit/s", "bytes": "200MiB"}, "io": "50MiB/s",
            "memory": "0.5GiB", "disk": "4GiB", "cpus": 1.5},
-"capabilities": ["shell", "filesystem"],
+"skills": {"style": {"source": {"bind": "style"}}, "review": {"source": {"path": "skills/review"}}},
+"capabilities": ["skills", "shell", "filesystem"],
 "command": ["./repo/agent.sh", "--fast"], "run_as": "analyst",
 "workspace": {"groups": [{"name": "readers"}],
   "users": [{"groups": ["readers"], "name": "analyst"}, {"name": "helper"}],
@@ -96,9 +98,9 @@ TEST(Canonical, SmallManifestInFull) {
       R"({"lock":null,"manifest":{"capabilities":[],"command":["make","test"],"credentials":{},)"
       R"("description":"","egress":[],"entries":{},"environment":{},"firestop":1,"groups":[],"idle_ms":null,)"
       R"("image":{"recipe":"agent-base"},"kind":"run","limits":{"cpus":1,"disk":4294967296,"io":null,)"
-      R"("memory":1073741824,"network":{"bytes":null,"connections":null,"rate":null},"open_files":4096,)"
+      R"("memory":1073741824,"memory_directory":16777216,"memory_files":1000,"network":{"bytes":null,"connections":null,"rate":null},"open_files":4096,)"
       R"("output":67108864,"processes":512,"result":268435456,"result_files":100000},"name":"tidy",)"
-      R"("rating_ms":3600000,"run_as":"agent","users":[{"name":"agent"}]}})");
+      R"("rating_ms":3600000,"run_as":"agent","skills":{},"users":[{"name":"agent"}]}})");
 }
 
 TEST(Canonical, DigestsStayWhatTheyAre) {
@@ -106,9 +108,9 @@ TEST(Canonical, DigestsStayWhatTheyAre) {
   const auto lock = some_lock();
   EXPECT_EQ(canonical_digest(manifest, nullptr).value(), sha256_hex(canonical(manifest)));
   EXPECT_EQ(canonical_digest(manifest, nullptr).value(),
-            "83c53eac75471b95894e67de8f085dccf9460a195e5d07bc02f070cfdb3dc3da");
+            "c27db92ed6c66a20f2dbc74b62bafcc4100deb62fccaec3342348abcf48d7cec");
   EXPECT_EQ(canonical_digest(manifest, &lock).value(),
-            "5406f78623651ff61cf4949614c0aae97379791fb7944d36a57d49aab669308e");
+            "f2b69c884a3a5d1b70fbfb5ecbad5f4cacd53850f3c63ef2526195b51b973abc");
 }
 
 TEST(Canonical, YamlAndJsonInAnyOrderAreOneText) {
@@ -206,6 +208,14 @@ std::vector<Change> changes() {
       {"no command", [](M& m) { m.command.clear(); }},
       {"capability granted", [](M& m) { m.capabilities.insert(Capability::kMemory); }},
       {"capability taken", [](M& m) { m.capabilities.erase(Capability::kShell); }},
+      {"skill gone", [](M& m) { m.skills.pop_back(); }},
+      {"skill more", [](M& m) { m.skills.push_back({"x", {}, {"x", ""}}); }},
+      {"skill's name", [](M& m) { m.skills[0].name = "reviews"; }},
+      {"skill's path", [](M& m) { m.skills[0].source.path += "x"; }},
+      {"skill's path to bind", [](M& m) { m.skills[0].source = {"", "skills/review"}; }},
+      {"skill's bind", [](M& m) { m.skills[1].source.bind += "x"; }},
+      {"memory directory", [](M& m) { m.limits.memory_directory += 1; }},
+      {"memory files", [](M& m) { m.limits.memory_files += 1; }},
       {"cpus", [](M& m) { m.limits.cpus = 1.25; }},
       {"memory", [](M& m) { m.limits.memory += 1; }},
       {"disk", [](M& m) { m.limits.disk += 1; }},

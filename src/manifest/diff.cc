@@ -21,9 +21,9 @@ int alarm_rank(const std::string& on_alarm) {
 constexpr const char* kUnjudged = "differs in a way that is not judged here, so it counts as more";
 // Members of the signed form, as canonical.cc names them, that the comparisons below have words for.
 constexpr std::string_view kJudgedFields[] = {
-    "firestop", "kind",    "name",        "description", "rating_ms",   "idle_ms",
-    "image",    "entries", "environment", "users",       "groups",      "run_as",
-    "command",  "limits",  "egress",      "credentials", "capabilities"};
+    "firestop", "kind",    "name",        "description", "rating_ms",    "idle_ms",
+    "image",    "entries", "environment", "users",       "groups",       "run_as",
+    "command",  "limits",  "egress",      "credentials", "capabilities", "skills"};
 constexpr std::string_view kJudgedOfEntries[] = {
     "type",        "repo",        "host",   "ref",       "depth",       "content", "content_base64",
     "source_path", "source_bind", "output", "max_bytes", "permissions", "owner",   "group"};
@@ -35,6 +35,7 @@ class Differ {
   std::vector<Change> run() {
     compare_identity();
     compare_entries();
+    compare_skills();
     auto rules = diff_egress(before_, after_);
     std::move(rules.begin(), rules.end(), std::back_inserter(changes_));
     compare_credentials();
@@ -131,7 +132,7 @@ class Differ {
     if (old.content != entry.content)
       note(Effect::kChanges, "content", format_bytes(old.content.size()), format_bytes(entry.content.size()),
            "another text");
-    compare_source(old, entry, note);
+    compare_source(old.source, entry.source, note);
     if (old.output != entry.output) {
       note(entry.output ? Effect::kOpens : Effect::kCloses, "output", old.output ? "true" : "false",
            entry.output ? "true" : "false",
@@ -152,16 +153,39 @@ class Differ {
   }
 
   template <typename Note>
-  void compare_source(const Entry& old, const Entry& entry, const Note& note) {
-    if (old.source.path == entry.source.path && old.source.bind == entry.source.bind) return;
-    const bool paths = old.source.bind.empty() && entry.source.bind.empty();
-    const bool narrower = paths && folder_covers(old.source.path, entry.source.path);
-    note(narrower ? Effect::kCloses : Effect::kOpens, entry.source.bind.empty() ? "src" : "source.bind",
-         source_words(old.source), source_words(entry.source),
-         narrower ? "only a part of it comes in"
-         : paths && folder_covers(entry.source.path, old.source.path)
-             ? "all around it comes in, too"
-             : "something else of the host comes in");
+  void compare_source(const Source& old, const Source& now, const Note& note) {
+    if (old.path == now.path && old.bind == now.bind) return;
+    const bool paths = old.bind.empty() && now.bind.empty();
+    const bool narrower = paths && folder_covers(old.path, now.path);
+    note(narrower ? Effect::kCloses : Effect::kOpens, now.bind.empty() ? "src" : "source.bind",
+         source_words(old), source_words(now),
+         narrower                                     ? "only a part of it comes in"
+         : paths && folder_covers(now.path, old.path) ? "all around it comes in, too"
+                                                      : "something else of the host comes in");
+  }
+
+  void compare_skills() {
+    const auto find = [](const Manifest& manifest, const std::string& name) {
+      return std::find_if(manifest.skills.begin(), manifest.skills.end(),
+                          [&](const Skill& other) { return other.name == name; });
+    };
+    const auto words = [](const Skill& skill) { return "skill of " + source_words(skill.source); };
+    for (const auto& skill : after_.skills) {
+      const std::string field = "skills." + skill.name, crossing = "skill " + skill.name;
+      const auto old = find(before_, skill.name);
+      if (old == before_.skills.end())
+        add(Effect::kOpens, field, "", words(skill), "comes in, read-only", crossing);
+      else
+        compare_source(old->source, skill.source,
+                       [&](Effect effect, const char* member, const std::string& before,
+                           const std::string& after, std::string what) {
+                         add(effect, field + "." + member, before, after, std::move(what), crossing);
+                       });
+    }
+    for (const auto& skill : before_.skills)
+      if (find(after_, skill.name) == after_.skills.end())
+        add(Effect::kCloses, "skills." + skill.name, words(skill), "", "is no longer there",
+            "skill " + skill.name);
   }
 
   void compare_credentials() {
@@ -222,9 +246,10 @@ class Differ {
   }
 
   void compare_caps() {
-    // Caps of a network are facts of a manifest only with a network: both sides are asked as if they had one.
+    // Some caps are facts of a manifest only with what they cap: both sides are asked as if they had it.
     const auto caps = [](Manifest manifest) {
       if (manifest.egress.empty()) manifest.egress.emplace_back();
+      manifest.capabilities.insert(Capability::kMemory);
       return caps_of(manifest);
     };
     const auto old_caps = caps(before_), new_caps = caps(after_);
@@ -238,6 +263,8 @@ class Differ {
       if (cap.field == "idle") words = more ? "it may stay idle longer" : "it ends earlier when idle";
       if (cap.field == "limits.output" || cap.field.starts_with("limits.result"))
         words = more ? "more may come back" : "less may come back";
+      if (cap.field.starts_with("limits.memory_"))
+        words = more ? "more may be kept for the next run" : "less may be kept for the next run";
       add(more ? Effect::kOpens : Effect::kCloses, cap.field, old->text, cap.text, words, cap.field);
     }
   }

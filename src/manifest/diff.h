@@ -22,8 +22,8 @@ struct Change {
   std::string field;          // "workspace.entries.repo.ref", "egress.api.example.com.methods"
   std::string before, after;  // as people read it, on one line; empty where there was or is nothing
   std::string words;          // "longer rating", "file comes in"
-  // What it belongs to: "entry PATH", "capability NAME", the field of a cap, "rule N" with the place of an
-  // egress rule in the new manifest, or "old rule N" of one that is gone, in the old one.
+  // What it belongs to: "entry PATH", "skill NAME", "capability NAME", the field of a cap, "rule N" with the
+  // place of an egress rule in the new manifest, or "old rule N" of one that is gone, in the old one.
   std::string crossing;
 };
 

@@ -206,6 +206,27 @@ TEST(Diff, TakingAwayAGrantNeverOpens) {
   none_opens(none, "everything");
 }
 
+TEST(Diff, SkillsAndMemory) {
+  const auto with = [](const std::string& skills) {
+    return load(skills.empty() ? "" : "capabilities: [skills]\nskills: " + skills + "\n");
+  };
+  const auto review = with("{review: {src: a/b}}");
+  EXPECT_EQ(verdicts(diff(with(""), review)), "+skills.review +capabilities.skills");
+  EXPECT_EQ(verdicts(diff(review, with(""))), "-skills.review -capabilities.skills");
+  EXPECT_EQ(verdicts(diff(review, with("{review: {src: a/b/c}}"))), "-skills.review.src");
+  EXPECT_EQ(verdicts(diff(review, with("{review: {src: a}}"))), "+skills.review.src");
+  EXPECT_EQ(verdicts(diff(review, with("{review: {source: {bind: a}}}"))), "+skills.review.source.bind");
+  EXPECT_EQ(verdicts(diff(review, with("{other: {src: a/b}}"))), "+skills.other -skills.review");
+  EXPECT_EQ(verdicts(diff(review, with("{review: {source: {path: a/b}}}"))), "");
+  const auto memory = [](const std::string& limits) {
+    return load("capabilities: [memory]\nlimits: {" + limits + "}\n");
+  };
+  EXPECT_EQ(verdicts(diff(load(""), memory(""))), "+capabilities.memory");
+  EXPECT_EQ(verdicts(diff(memory(""), memory("memory_directory: 17MiB, memory_files: 999"))),
+            "+limits.memory_directory -limits.memory_files");
+  EXPECT_EQ(verdicts(diff(memory(""), memory("memory_directory: 16MiB, memory_files: 1000"))), "");
+}
+
 TEST(Diff, TextForPeople) {
   const auto before = load("rating: 30m\nlimits: {disk: 2GiB}\n"), after = load("limits: {disk: 1GiB}\n");
   EXPECT_EQ(diff_text(before, after, diff(before, after), Colour::kOff),

@@ -11,10 +11,10 @@ namespace {
 
 // Whether it is about the crossing as a whole, and not about one of its fields.
 bool is_whole(const Change& change) {
+  const auto rest = change.crossing.substr(std::min(change.crossing.find(' ') + 1, change.crossing.size()));
   return change.before.empty() != change.after.empty() &&
-         (change.field.ends_with("]") ||
-          change.field == one_line("workspace.entries." +
-                                   change.crossing.substr(std::min<size_t>(6, change.crossing.size()))));
+         (change.field.ends_with("]") || change.field == one_line("workspace.entries." + rest) ||
+          change.field == "skills." + rest || change.field == "capabilities." + rest);
 }
 
 enum class Way { kIn, kOut, kBoth };
@@ -81,6 +81,33 @@ Crossing entry_out(const Entry& entry) {
           "every object checked; your checkout stays", Seal::kChecked, Mark::kNone};
 }
 
+Crossing skill_in(const Skill& skill) {
+  return {std::string(kSkillsPath) + "/" + skill.name, "skill, image of " + source_words(skill.source),
+          "read-only, in nothing that comes back", Seal::kReadOnly, Mark::kNone};
+}
+
+// What is kept crosses twice: out after one run, in before the next.
+Crossing memory_in(const Manifest& manifest) {
+  return {kMemoryPath, "what the last run named " + manifest.name + " kept", "an image of checked files",
+          Seal::kCopy, Mark::kNone};
+}
+Crossing memory_out(const Manifest& manifest) {
+  return {kMemoryPath, "kept for the next run named " + manifest.name, memory_cap_words(manifest.limits),
+          Seal::kCapped, Mark::kNone};
+}
+bool keeps(const Manifest& manifest) {
+  return manifest.capabilities.contains(Capability::kMemory);
+}
+
+// Its way out is wider with a wider cap, too.
+Mark mark_of_memory(const std::vector<Change>& changes, bool there, Way way) {
+  const Mark whole = mark_of_crossing(changes, "capability memory", there, Way::kBoth);
+  if (whole != Mark::kNone || way == Way::kIn || !there) return whole;
+  const Mark bytes = mark_of(changes, "limits.memory_directory");
+  const Mark files = mark_of(changes, "limits.memory_files");
+  return bytes == Mark::kWider || files == Mark::kNone ? bytes : files;
+}
+
 // Methods and paths are what a reviewer must see, so that they get more than one line.
 constexpr size_t kLinesOfRule = 4;
 
@@ -124,7 +151,20 @@ Crossings crossings_of(const Manifest& manifest, const Manifest* before, const s
     const bool fresh = before && !comes_back_of(before, entry);
     add(out.out, entry_out(entry), fresh ? Mark::kNew : mark(entry, true, Way::kOut));
   }
+  for (const auto& skill : manifest.skills)
+    add(out.in, skill_in(skill), mark_of_crossing(changes, "skill " + skill.name, true, Way::kBoth));
+  if (keeps(manifest)) {
+    add(out.in, memory_in(manifest), mark_of_memory(changes, true, Way::kIn));
+    add(out.out, memory_out(manifest), mark_of_memory(changes, true, Way::kOut));
+  }
   if (before) {
+    for (const auto& skill : before->skills)
+      if (mark_of_crossing(changes, "skill " + skill.name, false, Way::kBoth) == Mark::kGone)
+        add(out.in, skill_in(skill), Mark::kGone);
+    if (keeps(*before) && !keeps(manifest)) {
+      add(out.in, memory_in(*before), Mark::kGone);
+      add(out.out, memory_out(*before), Mark::kGone);
+    }
     for (const auto& entry : before->entries) {
       if (comes_in(entry) && mark(entry, false, Way::kIn) == Mark::kGone)
         add(out.in, entry_in(entry), Mark::kGone);

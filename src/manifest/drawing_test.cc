@@ -56,6 +56,33 @@ TEST(Drawing, ShowsWhatIsNotThere) {
   EXPECT_EQ(count(svg, "dim struck"), 5u);
 }
 
+TEST(Drawing, SkillsComeInAndMemoryGoesBothWays) {
+  const auto plain = load("firestop: 1\nname: t\n");
+  const auto more = load(
+      "firestop: 1\nname: t\ncapabilities: [skills, memory]\nlimits: {memory_files: 7}\n"
+      "skills: {review: {src: skills/review}, style: {source: {bind: style}}}\n");
+  const std::string svg = draw_svg(more, kBlock);
+  for (const char* part :
+       {">.skills/review<", ">skill, image of skills/review<", ">.skills/style<", ">.memory<",
+        ">kept for the next run named t<", ">at most 16MiB, 7 files<", ">memory folder<"})
+    EXPECT_THAT(svg, HasSubstr(part));
+  const auto marks = [](const std::vector<Crossing>& side, Mark mark) {
+    return std::count_if(side.begin(), side.end(), [&](const Crossing& c) { return c.mark == mark; });
+  };
+  const auto fresh = crossings_of(more, &plain, diff(plain, more));
+  EXPECT_EQ(marks(fresh.in, Mark::kNew), 3);
+  EXPECT_EQ(marks(fresh.out, Mark::kNew), 1);
+  const auto gone = crossings_of(plain, &more, diff(more, plain));
+  EXPECT_EQ(marks(gone.in, Mark::kGone), 3);
+  EXPECT_EQ(marks(gone.out, Mark::kGone), 1);
+  auto wider = more;
+  wider.limits.memory_directory *= 2;
+  wider.skills[0].source.path = "skills";
+  const auto changed = crossings_of(wider, &more, diff(more, wider));
+  EXPECT_EQ(marks(changed.in, Mark::kWider), 1);
+  EXPECT_EQ(marks(changed.out, Mark::kWider), 1);
+}
+
 TEST(Drawing, NamesNoValue) {
   EXPECT_THAT(draw_svg(good("every-field.yaml"), kBlock), Not(HasSubstr("4242")));
 }

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "manifest/explain_facts.h"
+#include "manifest/words.h"
 
 namespace firestop::manifest {
 namespace {
@@ -181,6 +182,12 @@ std::vector<Row> rows_in(const Manifest& manifest, bool mounts) {
   for (const auto& entry : manifest.entries)
     if ((entry.type == EntryType::kMount) == mounts)
       rows.push_back({one_line(entry.path), describe_entry(entry), ""});
+  if (!mounts && manifest.capabilities.contains(Capability::kMemory))
+    rows.push_back({kMemoryPath, "what the last run named " + manifest.name + " kept", ""});
+  if (mounts)
+    for (const auto& skill : manifest.skills)
+      rows.push_back({std::string(kSkillsPath) + "/" + skill.name,
+                      "skill, read-only image of " + describe_source(skill.source), ""});
   return rows;
 }
 
@@ -196,6 +203,11 @@ std::vector<Row> rows_out(const Manifest& manifest) {
       rows.push_back({one_line(entry.path),
                       "folder of at most " + format_bytes(entry.max_bytes) + ", to firestop-out/NAME/", ""});
   }
+  if (manifest.capabilities.contains(Capability::kMemory))
+    rows.push_back(
+        {kMemoryPath,
+         "folder of " + memory_cap_words(manifest.limits) + ", kept for the next run named " + manifest.name,
+         ""});
   rows.push_back({"stdout, stderr", "at most " + format_bytes(manifest.limits.output), ""});
   rows.push_back({"exit status", "the command's own", ""});
   return rows;

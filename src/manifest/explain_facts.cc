@@ -41,7 +41,7 @@ const char* meaning_of(Capability capability) {
     case Capability::kSkills:
       return "read the declared skill folders";
     case Capability::kMemory:
-      return "keep one folder for the next run";
+      return "keep one folder for the next run of this name";
     case Capability::kCompaction:
       return "hand back a summary of the session";
   }
@@ -93,6 +93,10 @@ std::vector<Cap> caps_of(const Manifest& manifest) {
   bytes("limits.output", "stdout, stderr", limits.output);
   bytes("limits.result", "result", limits.result);
   count("limits.result_files", "result files", limits.result_files, "files");
+  if (manifest.capabilities.contains(Capability::kMemory)) {
+    bytes("limits.memory_directory", "memory folder", limits.memory_directory);
+    count("limits.memory_files", "its files", limits.memory_files, "files");
+  }
   if (manifest.egress.empty()) return out;
   add("limits.network.bytes", "network",
       limits.network.bytes ? format_bytes(*limits.network.bytes) : "not capped",

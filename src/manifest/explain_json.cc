@@ -57,6 +57,11 @@ JsonArray out_json(const Manifest& manifest) {
     if (entry.output)
       out.push_back(JsonObject{{"path", entry.path}, {"kind", "output"}, {"max_bytes", entry.max_bytes}});
   }
+  if (manifest.capabilities.contains(Capability::kMemory))
+    out.push_back(JsonObject{{"path", kMemoryPath},
+                             {"kind", "memory"},
+                             {"max_bytes", manifest.limits.memory_directory},
+                             {"max_files", static_cast<int64_t>(manifest.limits.memory_files)}});
   out.push_back(JsonObject{{"kind", "stdout_stderr"}, {"max_bytes", manifest.limits.output}});
   return out;
 }
@@ -89,9 +94,15 @@ Json rule_json(const EgressRule& rule) {
 }  // namespace
 
 codec::Json explain_json(const Manifest& manifest) {
-  JsonArray in, mounts, rules, credentials, granted, denied;
+  JsonArray in, mounts, skills, rules, credentials, granted, denied;
   for (const auto& entry : manifest.entries)
     (entry.type == EntryType::kMount ? mounts : in).push_back(entry_json(entry));
+  for (const auto& skill : manifest.skills) {
+    JsonObject one{{"name", skill.name}, {"path", std::string(kSkillsPath) + "/" + skill.name}};
+    add_text(one, "source_path", skill.source.path);
+    add_text(one, "source_bind", skill.source.bind);
+    skills.push_back(std::move(one));
+  }
   for (const auto& rule : manifest.egress) rules.push_back(rule_json(rule));
   for (const auto& credential : manifest.credentials)
     credentials.push_back(JsonObject{{"name", credential.name},
@@ -123,6 +134,7 @@ codec::Json explain_json(const Manifest& manifest) {
       {"rating_ms", static_cast<int64_t>(manifest.rating.count())},
       {"files_in", in},
       {"mounts", mounts},
+      {"skills", skills},
       {"out", out_json(manifest)},
       {"network", JsonObject{{"device", !manifest.egress.empty()}, {"rules", rules}}},
       {"credentials", credentials},

@@ -85,11 +85,26 @@ Not granted
 
 TEST(Explain, NamesEveryCrossingAndNoValue) {
   const std::string text = explain_text(load(good("every-field.yaml")), Colour::kOff);
-  for (const char* part :
-       {"repository at refs/tags/v1.0, 1 commit", "repository acme/widget of git.example.com",
-        "--bind data=PATH", "copy of folder sub/folder", "mode 0755", "at most 10MiB",
-        "api.example.com:443,8443", "git acme/widget: fetch, push", "credential model",
-        "placeholder in $API_KEY", "helper (uid 1001)", "ANSWER", "1h30m     declared"})
+  for (const char* part : {"repository at refs/tags/v1.0, 1 commit",
+                           "repository acme/widget of git.example.com",
+                           "--bind data=PATH",
+                           "copy of folder sub/folder",
+                           "mode 0755",
+                           "at most 10MiB",
+                           "api.example.com:443,8443",
+                           "git acme/widget: fetch, push",
+                           "credential model",
+                           "placeholder in $API_KEY",
+                           "helper (uid 1001)",
+                           "ANSWER",
+                           ".skills/review",
+                           "skill, read-only image of skills/review",
+                           "skill, read-only image of --bind style=PATH",
+                           "what the last run named every-field kept",
+                           "at most 32MiB, 200 files",
+                           "memory folder ",
+                           "its files ",
+                           "1h30m     declared"})
     EXPECT_THAT(text, HasSubstr(part));
   EXPECT_THAT(text, Not(HasSubstr("4242")));  // a value of the environment
 }

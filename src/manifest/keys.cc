@@ -30,6 +30,7 @@ std::vector<KeyTable> all_key_tables() {
           {"local_file", kLocalFileKeys},
           {"local_dir", kLocalDirKeys},
           {"mount", kMountKeys},
+          {"skill", kSkillKeys},
           {"source", kSourceKeys},
           {"user", kUserKeys},
           {"group", kGroupKeys},

@@ -13,8 +13,8 @@ namespace firestop::manifest {
 using Keys = std::span<const std::string_view>;
 
 inline constexpr std::string_view kDocumentKeys[] = {
-    "firestop",  "name",   "kind",    "description",  "rating", "idle",   "image",
-    "workspace", "run_as", "command", "capabilities", "limits", "egress", "credentials"};
+    "firestop", "name",    "kind",         "description", "rating", "idle",   "image",      "workspace",
+    "run_as",   "command", "capabilities", "skills",      "limits", "egress", "credentials"};
 inline constexpr std::string_view kWorkspaceKeys[] = {"entries", "environment", "users", "groups"};
 inline constexpr std::string_view kGitRepoKeys[] = {"type", "repo", "host", "ref", "depth"};
 inline constexpr std::string_view kFileKeys[] = {"type", "content", "permissions", "owner", "group"};
@@ -25,11 +25,14 @@ inline constexpr std::string_view kLocalFileKeys[] = {"type",        "src",   "s
 inline constexpr std::string_view kLocalDirKeys[] = {"type",        "src",   "source",
                                                      "permissions", "owner", "group"};
 inline constexpr std::string_view kMountKeys[] = {"type", "source", "read_only", "owner", "group"};
+inline constexpr std::string_view kSkillKeys[] = {"src", "source"};
 inline constexpr std::string_view kSourceKeys[] = {"path", "bind"};
 inline constexpr std::string_view kUserKeys[] = {"name", "groups"};
 inline constexpr std::string_view kGroupKeys[] = {"name"};
 inline constexpr std::string_view kLimitsKeys[] = {
-    "cpus", "memory", "disk", "io", "processes", "open_files", "output", "result", "result_files", "network"};
+    "cpus",         "memory",           "disk",         "io",
+    "processes",    "open_files",       "output",       "result",
+    "result_files", "memory_directory", "memory_files", "network"};
 inline constexpr std::string_view kNetworkKeys[] = {"bytes", "rate", "connections"};
 inline constexpr std::string_view kEgressKeys[] = {
     "host",    "cidr",      "port",       "ports", "methods",    "paths", "protocol",

@@ -240,6 +240,7 @@ Loaded load_document(const std::string& file, std::string_view text, codec::Yaml
       load_image(loading, fields);
       load_command(loading, fields);
       load_capabilities(loading, fields);
+      load_skills(loading, fields);
       if (const auto place = fields.get("limits")) load_limits(loading, *place);
       if (const auto place = fields.get("workspace")) load_workspace(loading, *place);
       load_run_as(loading, fields);

@@ -50,7 +50,7 @@ class EntryLoader {
     if (const auto why = why_not_relative_path(entry_.path); !why.empty()) {
       fault_path(std::string(why));
     } else if (const auto first = entry_.path.substr(0, entry_.path.find('/'));
-               first == ".firestop" || first == ".skills") {
+               first == ".firestop" || first == ".skills" || first == ".memory") {
       fault_path("the path begins with " + first + ", which Firestop keeps for itself");
     }
     const auto type = find_type();
@@ -70,7 +70,7 @@ class EntryLoader {
         break;
       case EntryType::kLocalFile:
       case EntryType::kLocalDir:
-        load_local(fields);
+        entry_.source = load_local_source(loading_, fields);
         break;
       case EntryType::kMount:
         load_mount(fields);
@@ -102,29 +102,6 @@ class EntryLoader {
     return static_cast<EntryType>(*index);
   }
 
-  // A path below the manifest's folder. Links are followed as opening would, and must not lead out.
-  std::optional<std::string> source_path(const Place& place, std::string_view instead) {
-    const auto path = reader_.text(place, "a path below the manifest's folder");
-    if (!path) return std::nullopt;
-    const std::string expected = "expected a path below the manifest's folder" + std::string(instead);
-    if (const auto why = why_not_relative_path(*path); !why.empty()) {
-      reader_.fault(place, in_quotes(*path) + ": " + std::string(why), expected);
-      return std::nullopt;
-    }
-    if (!loading_.folder.valid()) return path;
-    const auto found = open_beneath(loading_.folder.get(), *path, O_PATH);
-    if (!found && found.error().sys_errno == EXDEV) {
-      reader_.fault(place, in_quotes(*path) + " leads out of the manifest's folder through a symbolic link",
-                    expected);
-      return std::nullopt;
-    }
-    if (!found && found.error().sys_errno == ELOOP) {
-      reader_.fault(place, in_quotes(*path) + " is a loop of symbolic links", expected);
-      return std::nullopt;
-    }
-    return path;
-  }
-
   void load_git_repo(const Fields& fields) {
     const auto repo = fields.require(
         "repo", "\".\" for the repository that the manifest lies in, or a path below its folder");
@@ -147,7 +124,7 @@ class EntryLoader {
     } else if (repo) {
       if (repo->node->kind == codec::YamlNode::Kind::kScalar && repo->node->text == ".")
         entry_.repo = ".";
-      else if (auto path = source_path(*repo, ", or \".\"; a repository elsewhere needs host"))
+      else if (auto path = load_source_path(loading_, *repo, ", or \".\"; a repository elsewhere needs host"))
         entry_.repo = std::move(*path);
     }
     if (const auto place = fields.get("ref")) {
@@ -204,47 +181,9 @@ class EntryLoader {
     entry_.max_bytes = *most;
   }
 
-  // source: {bind: NAME} or {path: PATH}
-  void load_source(const Place& place) {
-    constexpr std::string_view kExpected = "{bind: NAME} or {path: PATH}";
-    const Fields fields(reader_, place, kSourceKeys, "source");
-    if (!fields.valid()) return;
-    const auto path = fields.get("path"), bind = fields.get("bind");
-    if (!path == !bind) {
-      reader_.fault(place, path ? "has both path and bind" : "has neither path nor bind",
-                    "expected " + std::string(kExpected));
-      return;
-    }
-    if (path) {
-      if (auto value = source_path(*path, "; what lies elsewhere is named with bind"))
-        entry_.source.path = std::move(*value);
-      return;
-    }
-    const auto name = reader_.text(*bind, "a name for --bind");
-    if (!name) return;
-    if (const auto why = why_not_bind_name(*name); !why.empty())
-      reader_.fault(*bind, in_quotes(*name) + " " + why,
-                    "expected a name, which --bind NAME=PATH gives its place");
-    entry_.source.bind = *name;
-  }
-
-  void load_local(const Fields& fields) {
-    const auto src = fields.get("src"), source = fields.get("source");
-    if (src && source) {
-      reader_.fault(fields.key_position("source"), source->field, "is there beside src",
-                    "expected one of them");
-    } else if (src) {
-      if (auto path = source_path(*src, "; what lies elsewhere is named: source: {bind: NAME}"))
-        entry_.source.path = std::move(*path);
-    } else if (source) {
-      load_source(*source);
-    } else {
-      fields.require("src", "a path below the manifest's folder, or source: {bind: NAME}");
-    }
-  }
-
   void load_mount(const Fields& fields) {
-    if (const auto source = fields.require("source", "{bind: NAME} or {path: PATH}")) load_source(*source);
+    if (const auto source = fields.require("source", "{bind: NAME} or {path: PATH}"))
+      entry_.source = load_source(loading_, *source);
     const auto place = fields.get("read_only");
     if (!place) return;
     if (const auto read_only = reader_.boolean(*place); read_only && !*read_only)
@@ -340,6 +279,8 @@ void load_entries(Loading& loading, const Place& place) {
 
   std::map<std::string, const Member*> by_path;
   std::map<std::string, Entry> entries;
+  const auto& capabilities = loading.manifest.capabilities;
+  const size_t others = capabilities.count(Capability::kSkills) + capabilities.count(Capability::kMemory);
   size_t images = 0;
   for (const auto& member : members) {
     if (auto entry = EntryLoader(loading, member).load()) {
@@ -352,9 +293,11 @@ void load_entries(Loading& loading, const Place& place) {
                    "expected one entry for a path; the first is at line " +
                        std::to_string(first->second->key_where.line));
   }
-  if (images > kMostImages)
+  if (images > kMostImages - others)
     reader.fault(place, "has " + std::to_string(images) + " entries of type git_repo or mount",
-                 "expected at most " + std::to_string(kMostImages) + ", since each is a disk of the machine");
+                 "expected at most " + std::to_string(kMostImages - others) +
+                     ", since each is a disk of the machine" +
+                     (others > 0 ? ", as are skills and the memory directory" : ""));
 
   for (const auto& [path, entry] : entries) {
     for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0;

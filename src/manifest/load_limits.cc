@@ -29,6 +29,14 @@ void load_limits(Loading& loading, const Place& place) {
   bytes("output", limits.output, 1, kTiB);
   bytes("result", limits.result, 1, 16 * kTiB);
   count("result_files", limits.result_files, 1, 10000000);
+  bytes("memory_directory", limits.memory_directory, 1, 16 * kGiB);
+  count("memory_files", limits.memory_files, 1, 100000);
+  if (!loading.manifest.capabilities.contains(Capability::kMemory))
+    for (const char* key : {"memory_directory", "memory_files"})
+      if (fields.has(key))
+        reader.fault(fields.key_position(key), std::string("limits.") + key,
+                     "caps the memory directory, which is not granted",
+                     "expected memory among the capabilities");
 
   const auto network = fields.get("network");
   if (!network) return;

@@ -88,6 +88,13 @@ TEST(Load, ReadsEveryField) {
   EXPECT_EQ(manifest.run_as, "helper");
   EXPECT_THAT(manifest.command, ElementsAre("sh", "-c", "echo \"$0\"", ""));
   EXPECT_EQ(manifest.capabilities.size(), 5u);
+  ASSERT_EQ(manifest.skills.size(), 3u);
+  EXPECT_EQ(manifest.skills[0].name, "house-style");
+  EXPECT_EQ(manifest.skills[0].source.bind, "style");
+  EXPECT_EQ(manifest.skills[1].source.path, "skills/review");
+  EXPECT_EQ(manifest.skills[2].source.path, "skills/x1");
+  EXPECT_EQ(manifest.limits.memory_directory, 32u << 20);
+  EXPECT_EQ(manifest.limits.memory_files, 200u);
   EXPECT_EQ(manifest.limits.cpus, 1.5);
   EXPECT_EQ(manifest.limits.disk, 512u << 20);
   EXPECT_EQ(manifest.limits.io, 2500000u);
@@ -328,7 +335,7 @@ TEST(Needs, WhatCannotBeEnforcedDoesNotStart) {
   EXPECT_THAT(why(both + "image: oci:a@sha256:" + std::string(64, '0') + "\n"), HasSubstr("image"));
   EXPECT_THAT(why(both + "workspace: {entries: {r: {type: git_repo, host: a.example.com, repo: x}}}\n"),
               HasSubstr("r.host"));
-  EXPECT_THAT(why("capabilities: [shell, filesystem, memory]\n"), HasSubstr("memory is not available"));
+  EXPECT_EQ(why("capabilities: [shell, skills, memory]\nskills: {a: {src: a}}\n"), "");
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ Loaded load_document(const std::string& file, std::string_view text, codec::Yaml
                      LeftOut& left_out);
 void load_workspace(Loading& loading, const Place& place);
 void load_entries(Loading& loading, const Place& place);
+// After the capabilities. `document` has the keys of the whole.
+void load_skills(Loading& loading, const Fields& document);
+// A path below the manifest's folder. Links are followed as opening would, and must not lead out. `instead`
+// completes what is expected.
+std::optional<std::string> load_source_path(Loading& loading, const Place& place, std::string_view instead);
+Source load_source(Loading& loading, const Place& place);          // {bind: NAME} or {path: PATH}
+Source load_local_source(Loading& loading, const Fields& fields);  // src: PATH, or source
 void load_limits(Loading& loading, const Place& place);
 void load_egress(Loading& loading, const Place& place);
 // One item of egress: a rule, or a preset's.

@@ -47,6 +47,17 @@ struct User {
   std::vector<std::string> groups;  // supplementary, each declared
 };
 
+// Where skills are, and what is kept between runs; below the workspace.
+inline constexpr char kSkillsPath[] = ".skills";
+inline constexpr char kMemoryPath[] = ".memory";
+
+// A folder that is there to read, as .skills/NAME of the workspace.
+struct Skill {
+  std::string name;
+  Position where;
+  Source source;
+};
+
 enum class Capability { kShell, kFilesystem, kSkills, kMemory, kCompaction };
 
 struct NetworkLimits {
@@ -65,6 +76,8 @@ struct Limits {  // the defaults are in force when the manifest is silent
   uint64_t output = 64ull << 20;   // bytes of stdout plus stderr
   uint64_t result = 256ull << 20;  // bytes that come back, commits and outputs together
   uint32_t result_files = 100000;
+  uint64_t memory_directory = 16ull << 20;  // bytes that capability `memory` keeps for the next run
+  uint32_t memory_files = 1000;             // files and folders of them
   NetworkLimits network;
 };
 
@@ -121,6 +134,7 @@ struct Manifest {
   std::string run_as;                // declared in users; "agent" if the manifest declares nobody
   std::vector<std::string> command;  // may be empty: then the command line must bring one
   std::set<Capability> capabilities;
+  std::vector<Skill> skills;  // sorted by name; some if, and only if, capability `skills` is granted
   Limits limits;
   std::vector<EgressRule> egress;              // presets expanded
   std::map<std::string, std::string> presets;  // that it names: SHA-256 of each one's text

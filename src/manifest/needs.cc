@@ -12,9 +12,6 @@ Result<void> check_supported(const Manifest& manifest) {
     if (!entry.host.empty())
       need("workspace.entries." + entry.path +
            ".host: only repositories below the manifest's folder are available");
-  for (const auto capability : {Capability::kSkills, Capability::kMemory})
-    if (manifest.capabilities.contains(capability))
-      need(std::string("capabilities: ") + to_string(capability) + " is not available");
   if (needs.empty()) return {};
   return fail(
       "manifest.unsupported",

@@ -7,8 +7,8 @@
 
 namespace firestop::manifest {
 
-// "manifest.unsupported" with every need that cannot be met, one a line: kind: verdict, images from
-// a registry, repositories of another host, the capabilities skills and memory.
+// "manifest.unsupported" with every need that cannot be met, one a line: kind: verdict, images from a
+// registry, repositories of another host.
 Result<void> check_supported(const Manifest& manifest);
 
 }  // namespace firestop::manifest

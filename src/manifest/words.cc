@@ -49,6 +49,11 @@ std::string entry_words(const Entry& entry) {
   return {};
 }
 
+std::string memory_cap_words(const Limits& limits) {
+  return "at most " + format_bytes(limits.memory_directory) + ", " + std::to_string(limits.memory_files) +
+         (limits.memory_files == 1 ? " file" : " files");
+}
+
 std::string ports_words(const std::vector<uint16_t>& ports) {
   std::string out;
   for (const uint16_t port : ports) out += (out.empty() ? "" : ",") + std::to_string(port);

@@ -25,6 +25,9 @@ using manifest::EntryType;
 // Where a session's summary goes that comes back with the result, and how large it may be.
 constexpr char kCompactionPath[] = ".firestop/compaction";
 constexpr uint64_t kCompactionMax = 1ull << 20;
+// What people are told and what the guest makes.
+static_assert(std::string_view(manifest::kSkillsPath) == channel::kSkillsPath);
+static_assert(std::string_view(manifest::kMemoryPath) == channel::kMemoryPath);
 constexpr uint32_t kFirstGroupId = 2000;  // of declared groups; users' own groups equal their uids
 
 std::string absolute(const std::string& path) {
@@ -44,6 +47,8 @@ Result<void> check_binds(const manifest::Manifest& manifest,
   std::map<std::string, EntryType> wanted;
   for (const auto& entry : manifest.entries)
     if (!entry.source.bind.empty()) wanted.emplace(entry.source.bind, entry.type);
+  for (const auto& skill : manifest.skills)
+    if (!skill.source.bind.empty()) wanted.emplace(skill.source.bind, EntryType::kMount);
   for (const auto& [name, type] : wanted) {
     const auto bound = given.find(name);
     if (bound == given.end())
@@ -82,6 +87,9 @@ Result<std::vector<PlannedDisk>> plan_disks(const Plan& plan) {
       return fail("mount.not_a_directory", entry.path + ": " + source + " is not a directory");
     add({PlannedDisk::Content::kMount, {}, 0, source});
   }
+  if (!plan.manifest.skills.empty()) add({PlannedDisk::Content::kSkills, {}, 0, {}});
+  if (plan.manifest.capabilities.contains(manifest::Capability::kMemory))
+    add({PlannedDisk::Content::kMemory, {}, 0, {}});
   if (disks.size() > vmm::kMaxDisks)
     return fail("manifest.too_many_sources",
                 "git_repo and mount entries need " + std::to_string(disks.size()) +
@@ -262,6 +270,13 @@ channel::Start make_start(const Plan& plan, std::string seccomp) {
       }
       case PlannedDisk::Content::kMount:
         start.mounts.push_back({mounts[mount++]->path, disk.serial});
+        break;
+      case PlannedDisk::Content::kSkills:
+        start.mounts.push_back({channel::kSkillsPath, disk.serial});
+        break;
+      case PlannedDisk::Content::kMemory:
+        start.memory.push_back({channel::kMemoryPath, disk.serial, manifest.limits.memory_directory,
+                                manifest.limits.memory_files});
         break;
     }
   }

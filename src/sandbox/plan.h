@@ -31,7 +31,7 @@ struct RunRequest {
 };
 
 struct PlannedDisk {
-  enum class Content { kEntries, kRepository, kMount };
+  enum class Content { kEntries, kRepository, kMount, kSkills, kMemory };
   Content content{};
   std::string serial;
   size_t repository = 0;     // kRepository: which

@@ -1,8 +1,11 @@
 #include "sandbox/results.h"
 
+#include <time.h>
+
 #include <optional>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/units.h"
 
 namespace firestop::sandbox {
@@ -63,17 +66,38 @@ Result<void> import_outputs(const Plan& plan, OwnedRun& run, const channel::Expo
   return {};
 }
 
-}  // namespace
-
-std::string bundle_path(const OwnedRun& run, size_t repository) {
-  return run.directory() + "/bundle-" + std::to_string(repository);
+Result<MemoryRecord> keep_memory(const Plan& plan, OwnedRun& run, const SessionEnd& end,
+                                 OwnedMemory& memory) {
+  if (end.memory_too_large) return fail("memory.too_large", "the sandbox handed over more than can be kept");
+  if (!end.exported)
+    return fail("memory.missing",
+                "the sandbox did not hand it over" + (end.error ? ": " + end.error->message : std::string()));
+  if (!end.exported->memory_error.empty()) return fail("memory.export", end.exported->memory_error);
+  MemoryRecord record;
+  record.run = run.record().id;
+  record.manifest_file = join_path(plan.manifest.folder, file_name(plan.manifest.file));
+  record.kept_ms = static_cast<int64_t>(::time(nullptr)) * 1000;
+  return memory.keep(memory_archive_path(run), run.directory(), memory_cap(plan.manifest), std::move(record));
 }
 
-std::string archive_path(const OwnedRun& run) {
-  return run.directory() + "/outputs.tar";
+// One code for all that can go wrong: what was kept before stays, and that is said.
+Result<void> import_memory(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemory& memory) {
+  auto& told = run.record().memory;
+  const auto kept = keep_memory(plan, run, end, memory);
+  if (kept) {
+    told = {memory.name(), true, kept->files, kept->bytes, ""};
+    return {};
+  }
+  told.message = kept.error().message;
+  const auto& limits = plan.manifest.limits;
+  return fail("memory.not_kept",
+              "the memory directory is not kept, what was kept before stays: " + kept.error().message,
+              "limits.memory_directory is " + format_bytes(limits.memory_directory) +
+                  ", limits.memory_files " + std::to_string(limits.memory_files) +
+                  "; files, folders and links that stay inside can be kept");
 }
 
-Result<void> import_results(const Plan& plan, OwnedRun& run, const SessionEnd& end,
+Result<void> import_outcome(const Plan& plan, OwnedRun& run, const SessionEnd& end,
                             std::vector<std::string>& notes) {
   if (plan.repositories.empty() && !plan.has_outputs) return {};
   if (end.result_too_large)
@@ -84,7 +108,6 @@ Result<void> import_results(const Plan& plan, OwnedRun& run, const SessionEnd& e
   if (!end.exported)
     return fail("result.missing",
                 "the sandbox handed nothing over" + (end.error ? ": " + end.error->message : std::string()));
-  for (const auto& note : end.exported->notes) notes.push_back(note.text);
   const auto& limits = plan.manifest.limits;
   const workspace::ImportLimits bounds{limits.result, limits.result_files};
   FirstError errors(notes);
@@ -93,6 +116,40 @@ Result<void> import_results(const Plan& plan, OwnedRun& run, const SessionEnd& e
       errors.add(ok.error());
   if (plan.has_outputs)
     if (auto ok = import_outputs(plan, run, *end.exported, bounds); !ok) errors.add(ok.error());
+  return errors.result();
+}
+
+}  // namespace
+
+std::string bundle_path(const OwnedRun& run, size_t repository) {
+  return run.directory() + "/bundle-" + std::to_string(repository);
+}
+
+std::string archive_path(const OwnedRun& run) {
+  return run.directory() + "/outputs.tar";
+}
+
+std::string memory_archive_path(const OwnedRun& run) {
+  return run.directory() + "/memory.tar";
+}
+
+workspace::MemoryCap memory_cap(const manifest::Manifest& manifest) {
+  return {manifest.limits.memory_directory, manifest.limits.memory_files};
+}
+
+uint64_t memory_archive_limit(const workspace::MemoryCap& most) {
+  constexpr uint64_t kMostOfMember = 12u << 10;  // its headers with a longest name and target, its padding
+  return most.bytes + (uint64_t{most.files} + 1) * kMostOfMember + (64u << 10);
+}
+
+Result<void> import_results(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemory& memory,
+                            std::vector<std::string>& notes) {
+  if (end.exported)
+    for (const auto& note : end.exported->notes) notes.push_back(note.text);
+  FirstError errors(notes);
+  if (auto ok = import_outcome(plan, run, end, notes); !ok) errors.add(ok.error());
+  if (memory.valid())
+    if (auto ok = import_memory(plan, run, end, memory); !ok) errors.add(ok.error());
   return errors.result();
 }
 

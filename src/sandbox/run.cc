@@ -17,6 +17,7 @@
 #include "jail/cgroup.h"
 #include "jail/container_filter.h"
 #include "sandbox/caps.h"
+#include "sandbox/memory_store.h"
 #include "sandbox/network.h"
 #include "sandbox/results.h"
 #include "sandbox/session.h"
@@ -67,8 +68,21 @@ int plan_failure_status(const Error& error) {
   return static_cast<int>(usage ? ExitStatus::kUsage : ExitStatus::kCannotStart);
 }
 
+Result<void> write_memory(const Plan& plan, const OwnedMemory& memory, const workspace::Owner& owner,
+                          const std::string& path) {
+  auto written = workspace::write_memory_image(memory.content(), owner, memory_cap(plan.manifest), path);
+  if (written) return {};
+  return fail(
+      "memory.unusable",
+      "what is kept under the name '" + memory.name() + "' cannot be used: " + written.error().message,
+      "raise limits.memory_directory or limits.memory_files if they are lower than they were, look "
+      "into the folder, or remove it: firestop memory forget " +
+          memory.name());
+}
+
 // The disks of one run, made below its directory where they are not shared from the cache.
-Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& directory) {
+Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& directory,
+                                          const OwnedMemory& memory) {
   const auto uid = plan.manifest.uid_of(plan.manifest.run_as);
   const workspace::Owner owner{uid, uid};
   std::vector<vmm::Disk> disks;
@@ -85,6 +99,12 @@ Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& d
       case PlannedDisk::Content::kMount:
         TRY(workspace::write_mount_image(disk.mount_source, owner, path));
         break;
+      case PlannedDisk::Content::kSkills:
+        TRY(workspace::write_skills_image(plan.manifest, plan.binds, path));
+        break;
+      case PlannedDisk::Content::kMemory:
+        TRY(write_memory(plan, memory, owner, path));
+        break;
     }
     disks.push_back({disk.serial, path, true});
   }
@@ -92,7 +112,7 @@ Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& d
 }
 
 Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const image::BootFiles& boot,
-                                  vmm::Accelerator accelerator) {
+                                  vmm::Accelerator accelerator, const OwnedMemory& memory) {
   const auto& limits = plan.manifest.limits;
   vmm::Machine machine;
   machine.kernel = boot.kernel;
@@ -101,7 +121,7 @@ Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const i
   machine.root = {"root", boot.root, true};
   machine.scratch = {"scratch", run.directory() + "/scratch.img", false};
   TRY(workspace::make_scratch_disk(machine.scratch.path, limits.disk));
-  TRY_ASSIGN(machine.disks, make_disks(plan, run.directory()));
+  TRY_ASSIGN(machine.disks, make_disks(plan, run.directory(), memory));
   machine.memory = limits.memory;
   machine.cpus = static_cast<unsigned>(std::ceil(limits.cpus));
   machine.io_rate = limits.io;
@@ -206,7 +226,8 @@ class Life {
   // From a plan to the end of the machine. An error means that nothing ran.
   Result<SessionEnd> live(const Plan& plan, OwnedRun& run) {
     Steps steps(run.record().steps_us);
-    TRY(check_room(run.directory(), plan.manifest.limits.disk + plan.manifest.limits.result));
+    TRY(take_memory(plan, run));
+    TRY(check_room(run.directory(), room_for(plan)));
     TRY_ASSIGN(const auto boot, image::ensure(plan.manifest.image.recipe, events_.progress));
     TRY(plan.seal.check_image(boot.digest));
     steps.done("image");
@@ -216,7 +237,7 @@ class Life {
     run.record().image = boot.name;
     run.record().image_digest = boot.digest;
     run.record().accelerator = probe.accelerator == vmm::Accelerator::kKvm ? "kvm" : "tcg";
-    TRY_ASSIGN(auto machine, make_machine(plan, run, boot, probe.accelerator));
+    TRY_ASSIGN(auto machine, make_machine(plan, run, boot, probe.accelerator, memory_));
     steps.done("workspace");
     TRY_ASSIGN(auto filter, jail::container_filter());
     SessionConfig config;
@@ -238,6 +259,8 @@ class Life {
     config.result_limit = plan.manifest.limits.result;
     for (size_t i = 0; i < plan.repositories.size(); ++i) config.bundle_paths.push_back(bundle_path(run, i));
     config.outputs_path = archive_path(run);
+    config.memory_path = memory_archive_path(run);
+    config.memory_limit = memory_archive_limit(memory_cap(plan.manifest));
     TRY(run.save());
     steps.done("record");
     std::unique_ptr<Network> network;
@@ -286,12 +309,36 @@ class Life {
     if (events_.notice) events_.notice(text);
   }
 
+  // This run's, until it has ended; not valid where `memory` is not granted.
+  OwnedMemory& memory() { return memory_; }
+
  private:
+  Result<void> take_memory(const Plan& plan, OwnedRun& run) {
+    if (!plan.manifest.capabilities.contains(manifest::Capability::kMemory)) return {};
+    TRY_ASSIGN(memory_, MemoryStore(state_directory()).take(plan.manifest.name, run.record().id));
+    const auto before = memory_.record();
+    run.record().memory = {plan.manifest.name, false, before.files, before.bytes, ""};
+    // One name is one memory, wherever the manifest lies: somebody else's is at least said.
+    const std::string mine = join_path(plan.manifest.folder, file_name(plan.manifest.file));
+    if (!before.manifest_file.empty() && before.manifest_file != mine)
+      notice("the memory of '" + plan.manifest.name +
+             "' was kept by another manifest: " + before.manifest_file);
+    return {};
+  }
+
+  static uint64_t room_for(const Plan& plan) {
+    const auto& limits = plan.manifest.limits;
+    // Its image, its archive, and what is unpacked.
+    const bool keeps = plan.manifest.capabilities.contains(manifest::Capability::kMemory);
+    return limits.disk + limits.result + (keeps ? 3 * limits.memory_directory : 0);
+  }
+
+  OwnedMemory memory_;
   const RunRequest& request_;
   const RunEvents& events_;
 };
 
-void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& out) {
+void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemory& memory, RunEnd& out) {
   auto& record = run.record();
   record.steps_us.insert(record.steps_us.end(), end.steps_us.begin(), end.steps_us.end());
   const auto finished = judge(end, plan.manifest);
@@ -302,7 +349,7 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, RunEnd& ou
   note_what_was_refused(end, record, out.notes);
   if (!end.ran || end.cause == EndCause::kAlarm) return;
   const auto began = Clock::now();
-  auto imported = import_results(plan, run, end, out.notes);
+  auto imported = import_results(plan, run, end, memory, out.notes);
   record.steps_us.emplace_back(
       "import", std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count());
   // What ended the run early says more than a result that could not be had for the same reason.
@@ -354,7 +401,7 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   Life life(request, events);
   auto ended = life.live(plan, *owned);
   if (ended) {
-    conclude(plan, *owned, *ended, out);
+    conclude(plan, *owned, *ended, life.memory(), out);
   } else {
     const bool refused = ended.error().code.starts_with("signature.");
     out.status = static_cast<int>(refused ? ExitStatus::kSignature : ExitStatus::kCannotStart);

@@ -82,6 +82,21 @@ KeptCap cap_of(const Json& json) {
   return cap;
 }
 
+Json memory_json(const RunRecord::Memory& memory) {
+  if (memory.name.empty()) return {};
+  return JsonObject{{"name", memory.name},
+                    {"kept", memory.kept},
+                    {"files", memory.files},
+                    {"bytes", memory.bytes},
+                    {"message", memory.message}};
+}
+
+RunRecord::Memory memory_of(const Json& json) {
+  return {json.string_or("name", ""), json.bool_or("kept", false), small(json, "files"),
+          static_cast<uint64_t>(std::max<int64_t>(0, json.int_or("bytes", 0))),
+          json.string_or("message", "")};
+}
+
 }  // namespace
 
 const char* to_string(RunState state) {
@@ -125,6 +140,7 @@ Json RunRecord::to_json() const {
       {"branches", std::move(came_back)},
       {"outputs",
        JsonObject{{"directory", outputs_directory}, {"files", output_files}, {"bytes", output_bytes}}},
+      {"memory", memory_json(memory)},
       {"denied", std::move(refused)},
       {"network", network_json(network)},
       {"caps", std::move(kept)},
@@ -181,6 +197,7 @@ Result<RunRecord> RunRecord::from_json(const Json& json) {
   record.outputs_directory = part("outputs").string_or("directory", "");
   record.output_files = small(part("outputs"), "files");
   record.output_bytes = static_cast<uint64_t>(std::max<int64_t>(0, part("outputs").int_or("bytes", 0)));
+  record.memory = memory_of(part("memory"));
   if (const JsonArray* refused = part("denied").as_array())
     for (const Json& each : *refused)
       record.denied.push_back(

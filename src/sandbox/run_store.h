@@ -46,6 +46,15 @@ struct RunRecord {
   std::string outputs_directory;  // "" means nothing came back
   uint32_t output_files = 0;
   uint64_t output_bytes = 0;
+  // Of the memory directory, where it is granted.
+  struct Memory {
+    std::string name;    // "" if there is none
+    bool kept = false;   // what this run left in it; else what was kept before stays
+    uint32_t files = 0;  // that are kept now
+    uint64_t bytes = 0;
+    std::string message;  // why what this run left is not kept
+    bool operator==(const Memory&) const = default;
+  } memory;
   // What was tried and is not granted, as the guest counted it.
   struct Denied {
     std::string kind, path;  // "exec"; a path of "" stands for more than are told apart

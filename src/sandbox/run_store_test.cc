@@ -94,6 +94,7 @@ TEST_F(RunStoreTest, ARecordSurvivesItsFile) {
   record.message = "after 5m";
   record.branches = {{"repo", "/src/x", "refs/heads/agent/fix", "0123", 2, true}};
   record.outputs_directory = "/out", record.output_files = 4, record.output_bytes = 5;
+  record.memory = {"demo", true, 2, 7, "why"};
   record.denied = {{"exec", "/usr/bin/id", 3}, {"exec", "", 1}};
   record.caps = {{"memory", "1GiB", {"qemu", "host_cgroup_v2"}}, {"io", "", {}}};
   record.caps_note = "v2: not handed down to us: cpu";

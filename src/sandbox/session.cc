@@ -35,14 +35,19 @@ struct Session::State {
   enum class Phase { kStarting, kRunning, kHandingOver, kOver };
 
   State(vmm::Vm& machine, LocalIo& local, SessionConfig wanted)
-      : vm(machine), io(local), config(std::move(wanted)), mux(callbacks()), collector(config.result_limit) {}
+      : vm(machine),
+        io(local),
+        config(std::move(wanted)),
+        mux(callbacks()),
+        collector(config.result_limit),
+        memory(config.memory_limit) {}
 
   vmm::Vm& vm;
   LocalIo& io;
   SessionConfig config;
   Loop loop;
   channel::Mux mux;
-  Collector collector;
+  Collector collector, memory;
   Phase phase = Phase::kStarting;
   SessionEnd end;
   bool frozen = false;  // by an alarm: the machine stands still until somebody ends the run
@@ -203,6 +208,7 @@ struct Session::State {
       if (first) stop(EndCause::kOutputCap);
       return;
     }
+    if (stream == channel::kMemoryStream && memory.expects(stream)) return memory_data(bytes);
     auto kept = collector.data(stream, bytes);
     if (!kept) return failed(kept.error());
     if (!*kept) {
@@ -213,12 +219,24 @@ struct Session::State {
     mux.consumed(stream, bytes.size());
   }
 
+  // Too much of it costs the memory only, and the guest no more than its own time.
+  void memory_data(std::string_view bytes) {
+    if (!end.memory_too_large) {
+      const auto kept = memory.data(channel::kMemoryStream, bytes);
+      if (!kept) return failed(kept.error());
+      end.memory_too_large = !*kept;
+    }
+    mux.consumed(channel::kMemoryStream, bytes.size());
+  }
+
   void stream_end(uint16_t stream) {
     if (phase == Phase::kOver) return;
     if (stream == channel::kStdout)
       out->end();
     else if (stream == channel::kStderr)
       err->end();
+    else if (stream == channel::kMemoryStream)
+      memory.end(stream);
     else
       collector.end(stream);
     maybe_over();
@@ -284,19 +302,20 @@ struct Session::State {
           0});
     });
     say(channel::Export{!config.bundle_paths.empty(), !config.start.outputs.empty()});
+    if (!config.start.memory.empty()) expect(channel::kMemoryStream, config.memory_path, memory);
     for (size_t i = 0; i < config.bundle_paths.size(); ++i)
-      expect(static_cast<uint16_t>(channel::kFirstBundleStream + i), config.bundle_paths[i]);
-    expect(channel::kOutputsStream, config.outputs_path);
+      expect(static_cast<uint16_t>(channel::kFirstBundleStream + i), config.bundle_paths[i], collector);
+    expect(channel::kOutputsStream, config.outputs_path, collector);
     if (phase != Phase::kOver) flush();
   }
 
-  void expect(uint16_t stream, const std::string& path) {
-    if (auto ok = collector.expect(stream, path); !ok) return failed(ok.error());
+  void expect(uint16_t stream, const std::string& path, Collector& into) {
+    if (auto ok = into.expect(stream, path); !ok) return failed(ok.error());
     mux.open_receive(stream);
   }
 
   void maybe_over() {
-    if (phase != Phase::kHandingOver || !end.exported || !collector.complete()) return;
+    if (phase != Phase::kHandingOver || !end.exported || !collector.complete() || !memory.complete()) return;
     if (phase_limit) {  // the guest owes nothing any more; only a slow reader of ours may be left
       step("hand over");
       phase_limit.reset();

@@ -31,6 +31,8 @@ struct SessionConfig {
   std::function<void(const std::string&)> notice;  // for people; may be empty
   Network* network = nullptr;                      // not owned; the sandbox's, where it has one
   std::string outputs_path;                        // the archive of outputs; empty if none are declared
+  std::string memory_path;    // the archive of the memory directory, where start.memory has one
+  uint64_t memory_limit = 0;  // of that archive, bytes; not part of result_limit
 };
 
 enum class EndCause {
@@ -50,8 +52,9 @@ struct SessionEnd {
   std::optional<channel::Exported> exported;  // when everything was handed over
   std::vector<channel::Denied> denied;        // a path once, with its sum; bounded
   bool result_too_large = false;
-  bool ran = false;          // the command was started
-  bool errors_open = false;  // its last line on stderr has no end
+  bool memory_too_large = false;  // its archive is cut off
+  bool ran = false;               // the command was started
+  bool errors_open = false;       // its last line on stderr has no end
   std::vector<std::pair<std::string, int64_t>> steps_us;
 };
 

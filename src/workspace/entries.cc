@@ -27,25 +27,26 @@ Owner owner_of(const Manifest& manifest, const Entry& entry) {
 }
 
 // What the entry names on the host: below the manifest's folder, or wherever --bind says.
-Result<UniqueFd> open_source(const Manifest& manifest, const Entry& entry, const Binds& binds, int flags,
+Result<UniqueFd> open_source(const Manifest& manifest, const std::string& what,
+                             const manifest::Source& source, const Binds& binds, int flags,
                              std::string& label) {
   // Non-blocking, so that a fifo is an error and no wait.
   flags |= O_NONBLOCK;
-  if (!entry.source.bind.empty()) {
-    const auto bind = binds.find(entry.source.bind);
+  if (!source.bind.empty()) {
+    const auto bind = binds.find(source.bind);
     if (bind == binds.end())
-      return fail("entries.no_bind", entry.path + ": nothing is bound to '" + entry.source.bind + "'",
-                  "run with --bind " + entry.source.bind + "=PATH");
+      return fail("entries.no_bind", what + ": nothing is bound to '" + source.bind + "'",
+                  "run with --bind " + source.bind + "=PATH");
     label = bind->second;
     auto file = open_file(bind->second, flags);
-    if (!file) return fail("entries.unreadable", entry.path + ": " + file.error().message);
+    if (!file) return fail("entries.unreadable", what + ": " + file.error().message);
     return file;
   }
-  label = entry.source.path;
+  label = source.path;
   TRY_ASSIGN(const UniqueFd folder, open_file(manifest.folder, O_PATH | O_DIRECTORY));
-  auto file = open_beneath(folder.get(), entry.source.path, flags, 0);
+  auto file = open_beneath(folder.get(), source.path, flags, 0);
   if (!file)
-    return fail("entries.unreadable", entry.path + ": " + file.error().message,
+    return fail("entries.unreadable", what + ": " + file.error().message,
                 "`src` is a path below " + manifest.folder + ", also after every symbolic link on the way");
   return file;
 }
@@ -65,12 +66,13 @@ Result<NodePtr> make_entry(const Manifest& manifest, const Entry& entry, const B
       node = erofs::make_file(entry.content, 0644, owner.uid, owner.gid, now);
       break;
     case EntryType::kLocalFile: {
-      TRY_ASSIGN(UniqueFd file, open_source(manifest, entry, binds, O_RDONLY, label));
+      TRY_ASSIGN(UniqueFd file, open_source(manifest, entry.path, entry.source, binds, O_RDONLY, label));
       TRY_ASSIGN(node, read_single_file(std::move(file), label, owner, budget));
       break;
     }
     case EntryType::kLocalDir: {
-      TRY_ASSIGN(UniqueFd folder, open_source(manifest, entry, binds, O_RDONLY | O_DIRECTORY, label));
+      TRY_ASSIGN(UniqueFd folder,
+                 open_source(manifest, entry.path, entry.source, binds, O_RDONLY | O_DIRECTORY, label));
       TRY_ASSIGN(node, read_folder(std::move(folder), label, owner, budget));
       break;
     }
@@ -134,6 +136,29 @@ Result<void> write_mount_image(const std::string& source_folder, const Owner& ow
   if (!folder) return fail("entries.unreadable", folder.error().message);
   TreeBudget budget;
   TRY_ASSIGN(const NodePtr root, read_folder(std::move(*folder), source_folder, owner, budget));
+  return write_image(root, path);
+}
+
+Result<void> write_skills_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
+  const uint32_t uid = manifest.uid_of(manifest.run_as);
+  const NodePtr root = erofs::make_directory(0755, uid, uid, ::time(nullptr));
+  TreeBudget budget;
+  for (const auto& skill : manifest.skills) {
+    std::string label;
+    TRY_ASSIGN(UniqueFd folder, open_source(manifest, "skill " + skill.name, skill.source, binds,
+                                            O_RDONLY | O_DIRECTORY, label));
+    TRY_ASSIGN(root->children[skill.name], read_folder(std::move(folder), label, Owner{uid, uid}, budget));
+  }
+  return write_image(root, path);
+}
+
+Result<void> write_memory_image(const std::string& folder, const Owner& owner, const MemoryCap& most,
+                                const std::string& path) {
+  if (folder.empty())
+    return write_image(erofs::make_directory(0755, owner.uid, owner.gid, ::time(nullptr)), path);
+  TRY_ASSIGN(UniqueFd opened, open_file(folder, O_RDONLY | O_DIRECTORY));
+  TreeBudget budget{most.bytes, uint64_t{most.files} + 1};
+  TRY_ASSIGN(const NodePtr root, read_folder(std::move(opened), folder, owner, budget));
   return write_image(root, path);
 }
 

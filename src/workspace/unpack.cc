@@ -209,10 +209,12 @@ Result<void> Unpacker::member(archive_entry* entry) {
   if (slash) path.pop_back();
   const timespec time = {::archive_entry_mtime(entry),
                          std::clamp<long>(::archive_entry_mtime_nsec(entry), 0, 999999999)};
-  const mode_t mode = ::archive_entry_perm(entry);
+  mode_t mode = ::archive_entry_perm(entry);
   const char* target = ::archive_entry_hardlink(entry);
   if (target != nullptr) return hard_link(path, target);
   if (mode & (S_ISUID | S_ISGID)) return bad(path, "a setuid or setgid bit");
+  if (limits_.modes == ImportLimits::Modes::kOpenToUs)
+    mode |= ::archive_entry_filetype(entry) == AE_IFDIR ? S_IRWXU : S_IRUSR | S_IWUSR;
   switch (::archive_entry_filetype(entry)) {
     case AE_IFDIR:
       return folder(path, mode & 0777, time);

@@ -52,6 +52,18 @@ Result<void> write_entries_image(const manifest::Manifest& manifest,
 // The image of a mount entry: the folder's content as it is, owned by `owner`, written to `path`.
 Result<void> write_mount_image(const std::string& source_folder, const Owner& owner, const std::string& path);
 
+// The image of all skills, each a folder by its name, as mounts have them; and what a name of --bind means.
+Result<void> write_skills_image(const manifest::Manifest& manifest,
+                                const std::map<std::string, std::string>& binds, const std::string& path);
+// The image of what a memory directory holds; `folder` may be "": nothing. "entries.too_large" beyond `most`,
+// which does not count the folder itself.
+struct MemoryCap {
+  uint64_t bytes = 0;
+  uint32_t files = 0;  // and folders, links
+};
+Result<void> write_memory_image(const std::string& folder, const Owner& owner, const MemoryCap& most,
+                                const std::string& path);
+
 // A fresh ext4 of `bytes` at `path`, sparse. Copied from a template in the cache.
 Result<void> make_scratch_disk(const std::string& path, uint64_t bytes);
 
@@ -59,6 +71,8 @@ Result<void> make_scratch_disk(const std::string& path, uint64_t bytes);
 struct ImportLimits {
   uint64_t max_bytes = 0;  // unpacked, all objects together
   uint32_t max_files = 0;
+  // Of an archive's files and folders: permission bits as they are, or so that we can read and remove them.
+  enum class Modes { kAsTheyAre, kOpenToUs } modes = Modes::kAsTheyAre;
 };
 struct ImportedBranch {
   std::string ref;  // "refs/heads/agent/NAME"

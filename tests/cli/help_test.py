@@ -19,7 +19,7 @@ class HelpTest(CliTest):
                 self.assertTrue(text.startswith(f"firestop {command}: "))
                 self.assertIn(f"\nUsage: firestop {command}", text)
                 self.assertIn("\nOptions:\n", text)
-                if command not in ("image", "import"):
+                if command not in ("image", "import", "memory"):
                     self.assertRegex(text, rf"\nExamples:\n.*firestop {command}")
                 self.assertRegex(text, r"\nExit status:\n")
                 self.assertIn("240", text)
@@ -35,7 +35,7 @@ class HelpTest(CliTest):
     def test_the_overview_lists_every_command_and_no_hidden_one(self):
         text = self.firestop("help").stdout
         for command in COMMANDS:
-            if command not in ("image", "import"):
+            if command not in ("image", "import", "memory"):
                 self.assertRegex(text, rf"\n  {command} +\S")
         self.assertNotIn("__", text)
 
@@ -64,6 +64,8 @@ class UsageTest(CliTest):
             ((), "no command"),
             (("rnu",), "did you mean 'firestop run'?"),
             (("image",), "image build, image list, image prune"),
+            (("memory",), "memory list, memory forget"),
+            (("memory", "forget"), "needs NAME"),
             (("import",), "import openai"),
             (("image", "biuld"), "did you mean 'firestop image build'?"),
             (("runs", "--jsn"), "did you mean '--json'?"),

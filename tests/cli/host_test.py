@@ -75,5 +75,14 @@ class ImageTest(CliTest):
         self.assert_json_error(("image", "build", "../x", "--json"), "image.bad_name", 240)
 
 
+class MemoryTest(CliTest):
+    def test_nothing_is_kept(self):
+        self.assertIn("nothing is kept", self.firestop("memory", "list").stdout)
+        self.assertEqual(self.json_of("memory", "list"), [])
+        self.assert_error(self.firestop("memory", "forget", "notes", status=None), "nothing is kept", 240)
+        self.assert_json_error(("memory", "forget", "../runs", "--json"), "memory.not_found", 240)
+        self.assertFalse(self.state.exists())
+
+
 if __name__ == "__main__":
     main()

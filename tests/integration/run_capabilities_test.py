@@ -297,14 +297,14 @@ for function in (lambda: open('/workspace/new', 'w'), lambda: os.execv('/bin/sh'
         came.append('done')
     except OSError as error:
         came.append(os.strerror(error.errno))
-print(what, st.st_uid, oct(st.st_mode), came, [os.path.exists('/workspace/' + name) for name in ('.skills', '.firestop')])
+print(what, st.st_uid, oct(st.st_mode), came, [os.path.exists('/workspace/' + name) for name in ('.skills', '.firestop', '.memory')])
 """)
         self.manifest("capabilities: []\ncommand: [python3, look.py]\n"
                       "workspace: {entries: {look.py: {type: local_file, src: look.py}}}\n")
         done = self.firestop("run")
         self.assertEqual(done.stdout.decode().strip(),
                          "{'capabilities': []} 0 0o100644 ['Read-only file system', 'Permission denied', "
-                         "'Permission denied', 'Permission denied', 'Permission denied'] [False, False]")
+                         "'Permission denied', 'Permission denied', 'Permission denied'] [False, False, False]")
 
     def test_inv02_compaction_is_one_capped_place_that_comes_back(self):
         self.manifest("capabilities: [shell, compaction]\n")

@@ -24,7 +24,8 @@ group-like-user environment-too-large environment-nul command-nul command-empty 
 permissions-octal permissions-none permissions-decimal ref-option ref-dots ref-ancestor path-reserved
 egress-odd egress-address egress-localhost egress-top egress-cidr egress-tcp egress-paths egress-git
 egress-contradiction egress-restricts egress-plain egress-registry egress-ca egress-credential credential-unused credential-parts credential-header credential-variable repo-host-address
-limit-overflow limit-hexadecimal limit-nan max-zero
+limit-overflow limit-hexadecimal limit-nan max-zero skills-missing skills-not-granted memory-not-granted memory-too-much
+memory-nothing
 """.split()
 
 

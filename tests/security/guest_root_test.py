@@ -80,7 +80,7 @@ FORGED = [
      message(type="exited", id=7, status=0, out_of_memory=False, oom_kills=0, left_behind=0, cannot_start=""), 1,
      "guest.protocol"),
     ("a result that was not asked for",
-     message(type="exported", repositories=[], output_files=0, outputs_error="", notes=[]), 1, "guest.protocol"),
+     message(type="exported", repositories=[], output_files=0, outputs_error="", memory_error="", notes=[]), 1, "guest.protocol"),
     ("a message of the host's", message(type="shutdown"), 1, "channel.bad_message"),
     ("a failure with a terminal's commands in it", message(type="failed", step="\x1b]0;x\x07", message="\x1b[2J"), 1,
      "guest.failed"),
