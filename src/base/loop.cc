@@ -72,7 +72,8 @@ void must(int rc) {
 }
 
 void start_poll(uv_poll_t* poll, int events) {
-  if ((events & ~Loop::kNoHangup) == 0) {  // not even hangup, which a level-triggered poll would report for ever
+  if ((events & ~Loop::kNoHangup) ==
+      0) {  // not even hangup, which a level-triggered poll would report for ever
     must(uv_poll_stop(poll));
     return;
   }

@@ -1,21 +1,11 @@
 #include "egress/gateway.h"
 
-#include <cstdlib>
-
 #include "codec/address.h"
 #include "credentials/source_process.h"
-#include "egress/host_dialer.h"
 #include "egress/link.h"
 
 namespace firestop::egress {
 namespace {
-
-// The operator's own, as this process was started with.
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (!value) return std::nullopt;
-  return value;
-}
 
 // Those whose TLS is opened.
 std::vector<std::string> hosts_of(const GuardParts& parts) {
@@ -36,49 +26,22 @@ Gateway::~Gateway() {
 Result<std::unique_ptr<Gateway>> Gateway::make(Loop& loop, ProcessConfig config, Recorder record) {
   std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(record)));
   gateway->connections_ = config.connections;
-  CertificateAuthority::Settings settings;
-  settings.hosts = hosts_of(config.guard);
-  TRY_ASSIGN(gateway->authority_, CertificateAuthority::make(std::move(settings)));
-  TRY(gateway->trust(config.upstream_ca));
+  auto hosts = hosts_of(config.guard);
   if (config.has_sources) {
     gateway->vault_ = credentials::make_source_vault(loop, UniqueFd(kSourcesFd));
     config.guard.vault = gateway->vault_.get();
   }
   gateway->guard_ = make_guard(std::move(config.guard));
   gateway->answers_ = std::make_unique<NameAnswers>(*gateway->guard_, gateway->book_, gateway->record_);
-  TRY(gateway->dial());
+  TRY_ASSIGN(gateway->way_out_,
+             WayOut::make(loop, *gateway->guard_, std::move(hosts), config.upstream_ca, gateway->record_));
+  gateway->readable_ = SystemResolver::files();
   return gateway;
 }
 
-Result<void> Gateway::trust(const std::string& operators) {
-  auto host = read_host_trust(variable);
-  // A host without certificates of its own trusts those that its operator names.
-  if (!host && operators.empty()) return tl::unexpected(host.error());
-  TRY_ASSIGN(origins_, OriginTls::make(host ? *host : std::string(), operators));
-  return {};
-}
-
-Result<void> Gateway::dial() {
-  TRY_ASSIGN(HostProxy proxy, HostProxy::from(variable));
-  readable_ = SystemResolver::files();
-  resolver_ = std::make_unique<SystemResolver>(loop_);
-  dialer_ = std::make_unique<HostDialer>(loop_, *resolver_, std::move(proxy));
-  raw_ = std::make_unique<RawConnections>(loop_, *dialer_, record_);
-  carrier_ = std::make_unique<Carrier>(
-      loop_, Carrier::Parts{
-                 .guard = *guard_,
-                 .dialer = *dialer_,
-                 .authority = *authority_,
-                 .origin_tls = *origins_,
-                 .raw = *raw_,
-                 .record = record_,
-                 .spend = {},
-             });
-  return {};
-}
-
 codec::JsonObject Gateway::ready() const {
-  return {{"authority", authority_->certificate()}, {"authority_hash", authority_->subject_hash()}};
+  const auto& authority = way_out_->authority();
+  return {{"authority", authority.certificate()}, {"authority_hash", authority.subject_hash()}};
 }
 
 void Gateway::open(GuestSockets sockets) {
@@ -99,15 +62,14 @@ void Gateway::open(GuestSockets sockets) {
 void Gateway::close() {
   doors_.reset();
   dns_.reset();
-  carrier_.reset();
-  raw_.reset();
+  if (way_out_) way_out_->close();
 }
 
 void Gateway::carry(Arrived arrived) {
-  carrier_->carry({.socket = std::move(arrived.socket),
-                   .to = std::move(arrived.to),
-                   .source_port = arrived.source_port,
-                   .place = std::move(arrived.place)});
+  way_out_->carrier().carry({.socket = std::move(arrived.socket),
+                             .to = std::move(arrived.to),
+                             .source_port = arrived.source_port,
+                             .place = std::move(arrived.place)});
 }
 
 }  // namespace firestop::egress

@@ -11,18 +11,13 @@
 #include "codec/json.h"
 #include "credentials/vault.h"
 #include "egress/address_book.h"
-#include "egress/carrier.h"
-#include "egress/certificate_authority.h"
 #include "egress/crossing.h"
-#include "egress/dialer.h"
 #include "egress/dns_server.h"
 #include "egress/doors.h"
 #include "egress/guard.h"
 #include "egress/name_answers.h"
-#include "egress/origin_tls.h"
 #include "egress/process.h"
-#include "egress/raw_connections.h"
-#include "egress/resolver.h"
+#include "egress/way_out.h"
 
 namespace firestop::egress {
 
@@ -46,8 +41,6 @@ class Gateway {
 
  private:
   Gateway(Loop& loop, Recorder record);
-  Result<void> trust(const std::string& operators);
-  Result<void> dial();
   void carry(Arrived arrived);
 
   Loop& loop_;
@@ -59,12 +52,7 @@ class Gateway {
   std::unique_ptr<Guard> guard_;
   AddressBook book_;
   std::unique_ptr<NameAnswers> answers_;
-  std::unique_ptr<CertificateAuthority> authority_;
-  std::unique_ptr<OriginTls> origins_;
-  std::unique_ptr<Resolver> resolver_;
-  std::unique_ptr<Dialer> dialer_;
-  std::unique_ptr<RawConnections> raw_;
-  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<WayOut> way_out_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<Doors> doors_;
 };

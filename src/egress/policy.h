@@ -1,8 +1,9 @@
 // What may be talked to, by the rules of the manifest alone: no network, no state, no credential's value.
 // Each answer names the rule that decided, or, for a denial, the one that came nearest.
 //
-// A request is allowed if any rule allows it. Of several that do, the first with a credential counts, else the
-// first. Where a host has rules with `git`, only these decide about requests of git, however wide another is.
+// A request is allowed if any rule allows it. Of several that do, the first with a credential counts, else
+// the first. Where a host has rules with `git`, only these decide about requests of git, however wide another
+// is.
 #pragma once
 
 #include <memory>

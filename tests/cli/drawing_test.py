@@ -116,7 +116,7 @@ class DrawingTest(CliTest):
             "rating: 7d", "rating: 1h").replace("methods: [GET, POST, PUT, DELETE]", "methods: [GET]")
         (self.work / "old.yaml").write_text(FORTY)
         drawings = {"smallest": self.draw(SMALLEST), "example": self.draw(EXAMPLE.read_text()),
-                    "forty": self.draw(FORTY), "hundreds": self.draw(crossings(6, 9, 80, 70, 120)),
+                    "forty": self.draw(FORTY), "hundreds": self.draw(crossings(6, 8, 80, 70, 120)),
                     "changed": self.draw(changed, "--diff", "old.yaml")}
         for name, svg in drawings.items():
             with self.subTest(name):

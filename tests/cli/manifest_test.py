@@ -54,10 +54,11 @@ class CheckTest(CliTest):
         self.firestop("check", ".", status=240)
 
     def test_what_this_version_cannot_run_is_said(self):
-        self.manifest().write_text(self.manifest().read_text() + "egress:\n  - host: api.example.com\n")
+        text = self.manifest().read_text()
+        self.manifest().write_text(text.replace("image: agent-base", "image: oci:a.example/b@sha256:" + 64 * "0"))
         done = self.firestop("check")
         self.assertIn("ok", done.stdout)
-        self.assertIn("egress", done.stderr)
+        self.assertIn("image", done.stderr)
 
 
 class ExplainTest(CliTest):
