@@ -15,7 +15,7 @@ constexpr size_t kHandshakeHeader = 4;
 constexpr size_t kMostRecord = 1u << 14;  // RFC 8446 section 5.1
 constexpr uint16_t kServerName = 0, kAlpn = 16, kEncryptedHello = 0xfe0d;
 
-Unexpected bad(std::string what) {
+Unexpected bad(const std::string& what) {
   return fail("tls.bad_hello", "no TLS hello that can be read: " + what);
 }
 
@@ -135,11 +135,8 @@ Result<ClientHello> parse_message(std::string_view message) {
 }  // namespace
 
 bool may_be_tls(std::string_view bytes) {
-  static constexpr uint8_t kBegin[] = {kHandshakeRecord, 3};
-  for (size_t i = 0; i < std::min(bytes.size(), sizeof kBegin); ++i) {
-    if (static_cast<uint8_t>(bytes[i]) != kBegin[i]) return false;
-  }
-  return !bytes.empty();
+  if (bytes.empty() || static_cast<uint8_t>(bytes[0]) != kHandshakeRecord) return false;
+  return bytes.size() < 2 || bytes[1] == 3;
 }
 
 Result<std::optional<ClientHello>> parse_client_hello(std::string_view bytes) {

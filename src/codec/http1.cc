@@ -5,7 +5,7 @@
 namespace firestop::codec {
 namespace {
 
-Unexpected malformed(std::string what) {
+Unexpected malformed(const std::string& what) {
   return fail("http.malformed", "malformed HTTP/1 message: " + what);
 }
 

@@ -6,7 +6,7 @@
 namespace firestop::codec {
 namespace {
 
-Unexpected unwritable(std::string what) {
+Unexpected unwritable(const std::string& what) {
   return fail("http.unwritable", "no such HTTP/1 message can be written: " + what);
 }
 

@@ -120,15 +120,16 @@ void Cgroup::make_unified(const CgroupSite& site, const std::string& name, const
   };
   CgroupCaps caps;
   std::vector<Setting> settings;
-  if ((caps.memory = usable(Controller::kMemory))) {
+  caps.memory = usable(Controller::kMemory);
+  if (caps.memory) {
     settings.push_back({"memory.max", std::to_string(limits.memory)});
     settings.push_back({"memory.swap.max", "0", Setting::When::kIfThere});
     settings.push_back({"memory.oom.group", "1"});
   }
-  if ((caps.processes = usable(Controller::kProcesses)))
-    settings.push_back({"pids.max", std::to_string(limits.processes)});
-  if ((caps.cpu = usable(Controller::kCpu)))
-    settings.push_back({"cpu.max", quota(limits.cpus) + " " + std::to_string(kPeriod)});
+  caps.processes = usable(Controller::kProcesses);
+  if (caps.processes) settings.push_back({"pids.max", std::to_string(limits.processes)});
+  caps.cpu = usable(Controller::kCpu);
+  if (caps.cpu) settings.push_back({"cpu.max", quota(limits.cpus) + " " + std::to_string(kPeriod)});
   if (!settings.empty() && make_one(parent, name, settings)) caps_ = caps;
 }
 
