@@ -25,15 +25,6 @@ bool has_token(const std::vector<std::string>& tokens, std::string_view token) {
   return std::any_of(tokens.begin(), tokens.end(), [&](const std::string& t) { return same_name(t, token); });
 }
 
-// "Content_Length" is a header of its own to some and Content-Length to CGI and its heirs.
-bool is_disguised(std::string_view name) {
-  if (name.find('_') == std::string_view::npos) return false;
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  return same_name(dashed, "content-length") || same_name(dashed, "transfer-encoding") ||
-         same_name(dashed, "host");
-}
-
 Result<void> read_connection(const HttpField& field, Control& control) {
   const auto tokens = parse_token_list(field.value);
   if (!tokens) return malformed("Connection is no list of tokens");

@@ -150,4 +150,12 @@ std::optional<uint64_t> parse_content_length(std::string_view text) {
   return value;
 }
 
+bool is_disguised(std::string_view name) {
+  if (name.find('_') == std::string_view::npos) return false;
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return same_name(dashed, "content-length") || same_name(dashed, "transfer-encoding") ||
+         same_name(dashed, "host");
+}
+
 }  // namespace firestop::codec

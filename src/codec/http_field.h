@@ -24,6 +24,8 @@ bool is_token(std::string_view text);  // RFC 9110 section 5.6.2; not empty
 bool is_field_value(std::string_view text);
 // Letters of A to Z and "-", 1 to kMostMethod of them. Methods have case, and readers forget it.
 inline constexpr size_t kMostMethod = 24;
+// "Content_Length" is a header of its own to some, and Content-Length to CGI and its heirs: refused.
+bool is_disguised(std::string_view name);
 bool is_method(std::string_view text);
 // What may stand in a request's line or :path: "/" and printable ASCII without "#" (a fragment is never
 // sent); no "\" in the path, which some readers take for "/".

@@ -76,6 +76,12 @@ ExchangeRelay::ExchangeRelay(Context context, const Origin& origin, OriginPool::
       deadline_(context_.loop, [this] {
         if (state_ == State::kSwallowing) return end("");
         if (answer_begun_) return fail("nothing came or went for too long");
+        if (state_ == State::kHolding)
+          return deny({408,
+                       codes::kBadRequest,
+                       {},
+                       "the request did not come far enough to be judged",
+                       "Send it again."});
         deny(failed(504, codes::kUnreachable, exchange_->route(), origin_.asked.host + " does not answer"));
       }) {
   guest_->set_receiver(guest_side_.get());
@@ -115,6 +121,7 @@ void ExchangeRelay::admitted(std::optional<Denial> denial) {
   if (denial) return deny(*denial);
   Filter* filter = exchange_->request_body();
   state_ = filter && filter->decides() ? State::kHolding : State::kConnecting;
+  if (state_ == State::kHolding) deadline_.set(context_.times.holding);
   if (state_ == State::kHolding && head_.expects_continue) {
     // Who decides by the body must see it first.
     head_.expects_continue = false;

@@ -18,6 +18,8 @@
 namespace firestop::egress {
 
 struct RelayTimes {
+  std::chrono::milliseconds holding{
+      std::chrono::minutes(5)};  // until a body that decides has come far enough
   std::chrono::milliseconds answer{std::chrono::minutes(15)};  // from the request's end to the answer's head
   std::chrono::milliseconds idle{std::chrono::minutes(15)};    // of a body, without a byte either way
   std::chrono::milliseconds tunnel{std::chrono::minutes(60)};  // the same, of a WebSocket

@@ -22,6 +22,13 @@ std::string value_of(const http::Headers& headers, std::string_view name) {
   return header ? header->value : "";
 }
 
+// Two readers take several for different things.
+bool has_two_codings(const http::Headers& headers) {
+  return std::count_if(headers.begin(), headers.end(), [](const http::Header& header) {
+           return same_name(header.name, "Content-Encoding");
+         }) > 1;
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -108,6 +115,9 @@ class GuardedExchange : public Exchange {
       done(std::move(denied));
       return;
     }
+    if (has_two_codings(head.headers))
+      return done(denial(400, codes::kBadRequest, route_.rule,
+                         "the request has more than one Content-Encoding", "Send one."));
     if (placed.sigv4) head_as_signed_ = head;
     prepare(head);
     if (placed)
@@ -334,6 +344,9 @@ class GuardedExchange : public Exchange {
 
   std::optional<Denial> scrub_body(http::ResponseHead& head, const credentials::Scrubber& scrubber) {
     const std::string coding = value_of(head.headers, "Content-Encoding");
+    if (has_two_codings(head.headers))
+      return denial(502, codes::kBadRequest, route_.rule, "the answer has more than one Content-Encoding",
+                    "");
     const bool coded = !coding.empty() && !same_name(coding, "identity");
     if (coded && !credentials::Inflate::knows(coding))
       return denial(

@@ -1,6 +1,7 @@
 #include "egress/link.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -20,7 +21,12 @@ void LinkWriter::say(const codec::JsonObject& message) {
 
 void LinkWriter::crossing(const Crossing& crossing) {
   if (broken_) return;
-  if (lost_ > 0 || buffer_.size() - sent_ > kMostUnsent) {
+  const size_t unsent = buffer_.size() - sent_;
+  const bool alarm = crossing.kind == Crossing::Kind::kAlarm;
+  // What is done about an alarm is the sandbox's: one that cannot be told is the end of this process, and of
+  // the run.
+  if (alarm && unsent > 2 * kMostUnsent) ::_exit(1);
+  if (!alarm && (lost_ > 0 || unsent > kMostUnsent)) {
     ++lost_;
     ++all_lost_;
     return;

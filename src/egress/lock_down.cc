@@ -20,6 +20,13 @@ Result<void> limit(__rlimit_resource resource, uint64_t value, const char* name)
   return {};
 }
 
+// Sanitizers map more than any limit.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kShadowed = true;
+#else
+constexpr bool kShadowed = false;
+#endif
+
 }  // namespace
 
 Result<void> keep_to_itself(uint32_t connections) {
@@ -27,6 +34,8 @@ Result<void> keep_to_itself(uint32_t connections) {
     return fail_errno("egress.lock_down", "cannot keep others from looking into the egress process");
   TRY(limit(RLIMIT_CORE, 0, "core"));
   TRY(limit(RLIMIT_MSGQUEUE, 0, "msgqueue"));
+  // Whatever a guest makes it hold: beyond that it ends, and the run with it.
+  if (!kShadowed) TRY(limit(RLIMIT_DATA, kMostMemory, "data"));
   // One to the guest and one to the origin each, and some for names and files.
   return limit(RLIMIT_NOFILE, uint64_t{2} * connections + 256, "nofile");
 }

@@ -11,6 +11,8 @@
 
 namespace firestop::egress {
 
+inline constexpr uint64_t kMostMemory = 1u << 30;  // bytes of the egress process (RLIMIT_DATA)
+
 // At the very beginning, before anything secret is there: no core files, nobody of this user may look into
 // this process, descriptors for `connections`.
 Result<void> keep_to_itself(uint32_t connections);

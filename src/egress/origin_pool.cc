@@ -111,13 +111,16 @@ std::unique_ptr<OriginPool::Attempt> OriginPool::open(const Route& route, Wire w
   Origin& origin = origin_of(route, wire);
   auto waiting = std::make_unique<Waiting>(origin, head, receiver, std::move(done), std::move(failed));
   origin.waiting.push_back(waiting.get());
-  if (!origin.soon) {
-    origin.soon = loop_.once(std::chrono::milliseconds(0), [this, &origin] {
-      const auto now = std::move(origin.soon);
-      serve(origin);
-    });
-  }
+  serve_soon(origin);
   return waiting;
+}
+
+void OriginPool::serve_soon(Origin& origin) {
+  if (origin.soon) return;
+  origin.soon = loop_.once(std::chrono::milliseconds(0), [this, &origin] {
+    const auto now = std::move(origin.soon);
+    serve(origin);
+  });
 }
 
 void OriginPool::serve(Origin& origin) {
@@ -200,7 +203,8 @@ void OriginPool::on_ready(Origin& origin, Connection& connection, std::unique_pt
   };
   const auto idle = [this, &origin, &connection] {
     connection.idle_since = Clock::now();
-    serve(origin);
+    // Later: what the origin sent behind its answer must not be taken for the next one.
+    serve_soon(origin);
   };
   origin.known = true;
   if (protocol == "h2") {

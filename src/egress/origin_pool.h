@@ -64,6 +64,7 @@ class OriginPool {
   class Waiting;
 
   Origin& origin_of(const Route& route, Wire wire);
+  void serve_soon(Origin& origin);
   void serve(Origin& origin);
   bool serve_one(Origin& origin, Waiting& waiting);
   void dial(Origin& origin);

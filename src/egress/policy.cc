@@ -53,15 +53,24 @@ bool has_path(const Rule& rule, const Path& path) {
          });
 }
 
+// CGI and its heirs read X_Name as X-Name.
+bool same_to_cgi(std::string name, std::string_view other) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return http::same_name(name, other);
+}
+
 // Headers that would make the origin do something else than what was allowed.
 bool has_other_meaning(const Rule& rule, const http::Headers& headers) {
-  const auto has = [&](std::string_view name) { return http::find_header(headers, name) != nullptr; };
+  const auto has = [&](std::string_view name) {
+    return std::any_of(headers.begin(), headers.end(),
+                       [&](const http::Header& header) { return same_to_cgi(header.name, name); });
+  };
   if (!rule.paths.empty() || rule.says.git)
     if (std::any_of(std::begin(kPathHeaders), std::end(kPathHeaders), has)) return true;
   if (rule.says.methods.empty() && !rule.says.git) return false;
   return std::any_of(headers.begin(), headers.end(), [&](const http::Header& header) {
     return std::any_of(std::begin(kMethodHeaders), std::end(kMethodHeaders), [&](std::string_view name) {
-      return http::same_name(header.name, name) && (rule.says.git || !rule.has_method(header.value));
+      return same_to_cgi(header.name, name) && (rule.says.git || !rule.has_method(header.value));
     });
   });
 }
@@ -83,7 +92,9 @@ bool decided_by_git(const std::vector<Rule>& rules, const Authority& to, const P
     return rule.says.git && rule.has_host(to.host) && rule.has_port(to.port);
   });
   if (!has_git) return false;
-  std::string lower = path.read.path;
+  // As a server sees it that undoes the most: escapes of escapes, slashes in a row.
+  std::string lower = all_unescaped(path.read.path);
+  for (size_t at = 0; (at = lower.find("//")) != std::string::npos;) lower.erase(at, 1);
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   const auto has = [&](const char* part) { return lower.find(part) != std::string::npos; };

@@ -143,6 +143,12 @@ TEST(Policy, GitOwnsItsRepositorysRequests) {
            {"POST", "https://git.example.com:443//acme/widget/git-receive-pack", codes::kPath, "egress[1]"},
            {"POST", "https://git.example.com:443/acme%2Fwidget/git-receive-pack", codes::kGitRepository,
             "egress[1]"},
+           {"POST", "https://git.example.com:443/acme/widget%2Fgit-receive-pack", codes::kGitRepository,
+            "egress[1]"},
+           {"POST", "https://git.example.com:443/acme/widget%252Fgit-receive-pack", codes::kGitRepository,
+            "egress[1]"},
+           {"GET", "https://git.example.com:443/acme/widget/info%2F%2Frefs", codes::kGitRepository,
+            "egress[1]"},
            {"GET", "https://git.example.com:443/acme/widget", "", "egress[0]"},
            {"GET", "https://git.example.com:443/acme/%77idget/info/refs", "", "egress[1]"},
        });
@@ -156,7 +162,8 @@ TEST(Policy, HeadersThatMeanAnotherRequest) {
   const Row row{"POST", "https://a.example.com:443/x", "", ""},
       free{"POST", "https://b.example.com:443/x", "", ""};
   const http::Headers deletes{{"x-http-method-override", "DELETE"}}, gets{{"X-HTTP-Method-Override", "GET"}},
-      elsewhere{{"X-Original-URL", "/admin"}};
+      elsewhere{{"X-Original-URL", "/admin"}}, to_cgi{{"X_HTTP_Method_Override", "DELETE"}};
+  EXPECT_EQ(ask(policy, row, &to_cgi).denial->code, codes::kMethod);
   EXPECT_EQ(ask(policy, row, &deletes).denial->code, codes::kMethod);
   EXPECT_EQ(ask(policy, row, &elsewhere).denial->code, codes::kMethod);
   EXPECT_TRUE(ask(policy, row, &gets).allowed());

@@ -121,6 +121,16 @@ std::vector<std::string_view> split(std::string_view path) {
 
 }  // namespace
 
+std::string all_unescaped(std::string_view path) {
+  std::string decoded(path);
+  for (int round = 0; round <= kMostRounds; ++round) {
+    std::string next = decode_once(decoded);
+    if (next == decoded) break;
+    decoded = std::move(next);
+  }
+  return decoded;
+}
+
 RequestPath read_request_path(std::string_view target) {
   const auto refuse = [](std::string why) { return RequestPath{{}, std::move(why)}; };
   if (target == "*") return {"*", {}};

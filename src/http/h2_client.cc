@@ -1,5 +1,6 @@
 #include "http/h2_client.h"
 
+#include "http/h1_client.h"
 #include "http/h2_native.h"
 
 namespace firestop::http {
@@ -39,6 +40,8 @@ Result<std::unique_ptr<ClientStream>> H2Client::open(const RequestHead& head, St
 void H2Client::on_head(const std::shared_ptr<Entry>& entry, bool ended) {
   auto head = response_from_h2(entry->fields, ended);
   if (!head) return reset(*entry, NGHTTP2_PROTOCOL_ERROR);
+  if (head->status < 200 && ++entry->interim > H1Client::kMostInterim)
+    return reset(*entry, NGHTTP2_ENHANCE_YOUR_CALM);
   entry->head_seen = head->status >= 200;
   if (entry->receiver) entry->receiver->on_response(std::move(*head));
 }

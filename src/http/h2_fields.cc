@@ -50,6 +50,7 @@ class Reader {
     std::optional<uint64_t> length;
     for (const auto& field : list_.fields()) {
       if (field.name.starts_with(':')) continue;
+      if (codec::is_disguised(field.name)) return fail(code_, "a framing header written with an underscore");
       if (is_one_of(field.name, kOfConnections))
         return fail(code_, "HTTP/2 with the connection's header '" + field.name + "'");
       if (field.name == "content-length") {

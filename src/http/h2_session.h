@@ -108,6 +108,7 @@ struct H2Session::Entry {
   std::string out;  // from `sent` on, not yet framed
   size_t sent = 0;
   Headers trailers;
+  int interim = 0;            // heads of 1xx received
   size_t unconsumed = 0;      // received and not given back
   bool has_provider = false;  // a body follows our head
   bool end = false;           // nothing follows `out`

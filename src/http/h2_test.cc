@@ -377,6 +377,7 @@ TEST_F(H2Test, RequestsThatCouldBeReadInTwoWaysReachNobody) {
       {"pseudo-header last",
        {{":method", "GET"}, {":scheme", "https"}, {":path", "/"}, {"x", "1"}, {":authority", "a.example"}}},
       {"unknown pseudo-header", without("", {{":protocol", "websocket"}})},
+      {"a length in disguise", with({{"content_length", "5"}})},
       {"expectation unknown", with({{"expect", "200-ok"}})},
   };
   send_raw(std::string(kPreface) + frame(4, 0, 0, ""));

@@ -30,16 +30,18 @@ constexpr const char* kThreads[] = {
     "getrusage",         "gettid",      "getuid",          "getresuid",       "getresgid",       "rseq",
     "sched_getaffinity", "sched_yield", "set_robust_list", "set_tid_address", "sysinfo",         "uname"};
 constexpr const char* kSignalsAndTime[] = {
-    "clock_getres",    "clock_gettime", "clock_nanosleep", "gettimeofday",   "nanosleep",
-    "restart_syscall", "rt_sigaction",  "rt_sigprocmask",  "rt_sigreturn",   "sigaltstack",
-    "tgkill",          "time",          "timerfd_create",  "timerfd_settime"};
+    "clock_getres",   "clock_gettime",  "clock_nanosleep", "gettimeofday", "nanosleep", "restart_syscall",
+    "rt_sigaction",   "rt_sigprocmask", "rt_sigreturn",    "sigaltstack",  "time",      "timerfd_create",
+    "timerfd_settime"};
 constexpr const char* kWaiting[] = {"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait",
                                     "eventfd2",      "poll",      "ppoll",       "pselect6",     "select"};
 constexpr const char* kTalking[] = {
     "accept",   "accept4",  "bind",    "connect",  "getpeername", "getsockname", "getsockopt", "listen",
     "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg",     "sendto",      "setsockopt", "shutdown"};
 constexpr const char* kAbsent[] = {"clone3", "io_uring_setup", "memfd_create", "memfd_secret"};
-constexpr int kFamilies[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK};
+// No AF_UNIX: the user's own services (D-Bus, agents) listen there. Without nscd, the C library asks DNS
+// itself.
+constexpr int kFamilies[] = {AF_INET, AF_INET6, AF_NETLINK};
 
 }  // namespace
 
@@ -53,6 +55,8 @@ Result<std::string> network_filter() {
   for (const int family : kFamilies)
     TRY(rules.allow("socket", {SCMP_A0_64(SCMP_CMP_EQ, static_cast<uint64_t>(family))}));
   TRY(rules.allow("socketpair", {SCMP_A0_64(SCMP_CMP_EQ, AF_UNIX)}));
+  // abort() and pthread's own; nobody else's threads.
+  TRY(rules.allow("tgkill", {SCMP_A0_64(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid()))}));
   TRY(rules.allow_common_ioctls());
   // Naming a thread; asking, not setting.
   TRY(rules.allow("prctl", {SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME)}));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "egress/doors.h"
 #include "vmm/vmm.h"
 
 namespace firestop::sandbox {
@@ -15,6 +16,8 @@ using manifest::Manifest;
 constexpr std::pair<std::string_view, std::string_view> kKeepers[] = {
     {"timer", "a timer of the host"},
     {"host_count", "counting on the host"},
+    {"link", "the host's end of the network link (nft)"},
+    {"egress", "the egress process"},
     {"disk_size", "the size of the disk"},
     {"qemu", "QEMU's virtual hardware"},
     {"qemu_throttle", "QEMU's throttling"},
@@ -42,7 +45,23 @@ std::string decimal(double value) {
   return text;
 }
 
-// The same for every run; only `io` may be without a cap.
+bool has_memory(const Manifest& m) {
+  return m.capabilities.contains(manifest::Capability::kMemory);
+}
+bool has_network(const Manifest& m) {
+  return !m.egress.empty();
+}
+bool always(const Manifest&) {
+  return true;
+}
+
+// What only some runs have is capped in those.
+bool (*condition(std::string_view cap))(const Manifest&) {
+  if (cap.starts_with("memory_")) return has_memory;
+  return cap.starts_with("network.") ? has_network : always;
+}
+
+// Empty: a cap that the manifest need not set, and did not.
 const Row kRows[] = {
     {"rating", {"timer"}, Group::kNone, [](const Manifest& m) { return format_duration(m.rating); }},
     {"cpus", {"qemu", "guest_cgroup"}, Group::kCpu, [](const Manifest& m) { return decimal(m.limits.cpus); }},
@@ -75,6 +94,30 @@ const Row kRows[] = {
      {"host_count"},
      Group::kNone,
      [](const Manifest& m) { return std::to_string(m.limits.result_files); }},
+    {"memory_directory",
+     {"host_count", "host_rlimit"},
+     Group::kNone,
+     [](const Manifest& m) { return format_bytes(m.limits.memory_directory); }},
+    {"memory_files",
+     {"host_count"},
+     Group::kNone,
+     [](const Manifest& m) { return std::to_string(m.limits.memory_files); }},
+    {"network.bytes",
+     {"link"},
+     Group::kNone,
+     [](const Manifest& m) { return m.limits.network.bytes ? format_bytes(*m.limits.network.bytes) : ""; }},
+    {"network.rate",
+     {"link"},
+     Group::kNone,
+     [](const Manifest& m) {
+       return m.limits.network.rate ? format_bytes(*m.limits.network.rate) + "/s" : "";
+     }},
+    {"network.connections",
+     {"egress"},
+     Group::kNone,
+     [](const Manifest& m) {
+       return std::to_string(m.limits.network.connections.value_or(egress::Doors::kConnectionsUnlessSaid));
+     }},
     {"console",
      {"host_count"},
      Group::kNone,
@@ -100,8 +143,9 @@ bool holds(const jail::CgroupCaps& groups, Group group) {
 std::vector<KeptCap> kept_caps(const jail::CgroupCaps& groups, const Manifest* manifest) {
   std::vector<KeptCap> caps;
   for (const Row& row : kRows) {
+    if (manifest && !condition(row.cap)(*manifest)) continue;
     KeptCap cap{std::string(row.cap), manifest ? row.limit(*manifest) : std::string(), {}};
-    const bool uncapped = manifest && row.cap == "io" && !manifest->limits.io;
+    const bool uncapped = manifest && cap.limit.empty();
     for (const auto& keeper : row.by)
       if (!keeper.empty() && !uncapped) cap.by.emplace_back(keeper);
     if (holds(groups, row.group)) cap.by.push_back("host_cgroup_" + groups.hierarchy);

@@ -1,6 +1,6 @@
 // Which part of the system keeps which cap, on this host: one table, for the run's record and for
 // `firestop doctor`. Where the host hands down no control group, fewer parts keep some caps; none is kept by
-// nobody, but for `io` when the manifest sets no rate.
+// nobody, but for those that the manifest may leave out: `io`, `network.bytes`, `network.rate`.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ const KeptCap& find(const std::vector<KeptCap>& caps, const std::string& name) {
 
 TEST(KeptCaps, EveryCapHasAKeeperAndKeepersHaveWords) {
   const auto caps = kept_caps({}, nullptr);
-  EXPECT_EQ(caps.size(), 11u);
+  EXPECT_EQ(caps.size(), 16u);
   for (const auto& cap : caps) {
     EXPECT_THAT(cap.by, Not(IsEmpty())) << cap.cap;
     EXPECT_EQ(cap.limit, "") << cap.cap;
@@ -54,6 +54,22 @@ TEST(KeptCaps, LimitsAreAsTheManifestSaysThem) {
   caps = kept_caps({}, &manifest);
   EXPECT_EQ(find(caps, "io").limit, "1MiB/s");
   EXPECT_THAT(find(caps, "io").by, ElementsAre("qemu_throttle"));
+}
+
+TEST(KeptCaps, OfNetworkAndMemoryWhereThereAreAny) {
+  manifest::Manifest manifest;
+  const auto without = kept_caps({}, &manifest);
+  EXPECT_EQ(find(without, "network.connections").cap, "");
+  EXPECT_EQ(find(without, "memory_files").cap, "");
+  manifest.egress.emplace_back();
+  manifest.capabilities.insert(manifest::Capability::kMemory);
+  manifest.limits.network.bytes = 1u << 20;
+  const auto caps = kept_caps({}, &manifest);
+  EXPECT_EQ(find(caps, "network.bytes").limit, "1MiB");
+  EXPECT_THAT(find(caps, "network.bytes").by, ElementsAre("link"));
+  EXPECT_THAT(find(caps, "network.rate").by, IsEmpty());
+  EXPECT_EQ(find(caps, "network.connections").limit, "1024");
+  EXPECT_EQ(find(caps, "memory_files").limit, "1000");
 }
 
 }  // namespace

@@ -135,7 +135,9 @@ void Network::record(const egress::Crossing& crossing) {
 
 void Network::finish() {
   if (over_) return;
+  const auto watcher = watcher_;  // an alarm may still be on its way
   unwatch();
+  watcher_ = watcher;
   if (const auto bytes = egress::bytes_of(seam_.meter.get())) summary_.bytes = *bytes;
   process_.finish();
   const auto deadline = Clock::now() + kEndLimit;
@@ -146,9 +148,14 @@ void Network::finish() {
     if (::poll(&wait, 1, static_cast<int>(left)) <= 0) continue;
     const auto state = process_.receive({[this](const egress::Crossing& crossing) { record(crossing); },
                                          [this](uint64_t count) { lost(count); }});
-    if (!state || *state == egress::EgressProcess::State::kEnded) break;
+    if (!state) return fail_with(state.error());
+    if (*state != egress::EgressProcess::State::kEnded) continue;
+    if (const int status = process_.kill(); status != 0)
+      return fail_with(gone("ended: " + describe_status(status)));
+    break;
   }
   over_ = true;
+  watcher_ = {};
   process_.kill();
 }
 

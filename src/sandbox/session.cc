@@ -272,7 +272,9 @@ struct Session::State {
     for (const auto& [name, each] : config.on_alarm)
       if (known == config.on_alarm.end() && (action.empty() || each == "kill" || action == "deny"))
         action = each;
-    if (action == "kill" && phase != Phase::kOver) {
+    // A machine that has done its work is not frozen, but brings nothing back.
+    const bool done = action == "freeze" && phase == Phase::kHandingOver;
+    if ((action == "kill" || done) && phase != Phase::kOver) {
       end.cause = EndCause::kAlarm;
       over();
     } else if (action == "freeze" && phase == Phase::kRunning && !frozen) {
@@ -291,6 +293,7 @@ struct Session::State {
     grace.reset();
     if (in) in->stop();
     if (config.network) config.network->finish();
+    if (phase == Phase::kOver) return;  // an alarm was among the last that it told, or it broke
     // Never past the rating by more than the least.
     const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
     const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
