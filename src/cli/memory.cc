@@ -55,7 +55,7 @@ Result<int> list(const ParsedArgs&, Context& context) {
 }
 
 Result<int> forget(const ParsedArgs& args, Context& context) {
-  const std::string name = args.required("NAME");
+  const std::string& name = args.required("NAME");
   TRY(MemoryStore(state_directory()).forget(name));
   if (context.json)
     print_json(context, codec::JsonObject{{"forgotten", name}});

@@ -284,7 +284,7 @@ Result<int> proxy(const ParsedArgs& args, Context& context) {
   if (!args.has("--policy"))
     return fail("usage.policy", "no policy is given",
                 "--policy firestop.yaml names the manifest whose egress section counts");
-  TRY_ASSIGN(const manifest::Loaded loaded, manifest::load_file(*args.value("--policy")));
+  TRY_ASSIGN(const manifest::Loaded loaded, manifest::load_file(args.value("--policy").value_or("")));
   if (!loaded.faults.empty()) {
     if (context.json) {
       print_json(context, diagnostics_json(loaded.faults));

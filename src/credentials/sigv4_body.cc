@@ -22,10 +22,11 @@ bool same(std::string_view a, std::string_view b) {
 
 class Chunks : public http::Filter {
  public:
-  Chunks(const SigV4& theirs, AwsKey placeholder, const SigV4& ours, AwsKey real, BadSignature bad)
+  Chunks(const SigV4& theirs, const AwsKey& placeholder, const SigV4& ours, const AwsKey& real,
+         BadSignature bad)
       : sigv4_(theirs),
-        placeholder_(std::move(placeholder)),
-        real_(std::move(real)),
+        placeholder_(placeholder),
+        real_(real),
         their_last_(theirs.signature()),
         our_last_(ours.signature()),
         bad_(std::move(bad)) {}
@@ -175,9 +176,9 @@ class WholeBody : public http::Filter {
 
 }  // namespace
 
-std::unique_ptr<http::Filter> sigv4_chunks(const SigV4& theirs, AwsKey placeholder, const SigV4& ours,
-                                           AwsKey real, BadSignature bad) {
-  return std::make_unique<Chunks>(theirs, std::move(placeholder), ours, std::move(real), std::move(bad));
+std::unique_ptr<http::Filter> sigv4_chunks(const SigV4& theirs, const AwsKey& placeholder, const SigV4& ours,
+                                           const AwsKey& real, BadSignature bad) {
+  return std::make_unique<Chunks>(theirs, placeholder, ours, real, std::move(bad));
 }
 
 std::unique_ptr<http::Filter> sigv4_body(std::function<std::optional<Denial>(std::string_view)> sign,

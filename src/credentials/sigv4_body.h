@@ -16,8 +16,8 @@ using BadSignature = std::function<http::Denial(const std::string& why)>;
 // real one. `theirs` is the request's signature as it came, `ours` as it leaves. A chunk is held back until
 // it is complete: at most kMostSignedChunk bytes.
 inline constexpr size_t kMostSignedChunk = 8u << 20;
-std::unique_ptr<http::Filter> sigv4_chunks(const SigV4& theirs, AwsKey placeholder, const SigV4& ours,
-                                           AwsKey real, BadSignature bad);
+std::unique_ptr<http::Filter> sigv4_chunks(const SigV4& theirs, const AwsKey& placeholder, const SigV4& ours,
+                                           const AwsKey& real, BadSignature bad);
 
 // A body whose own hash is signed: it is held back as a whole, and then `sign` is called with the hash,
 // before the first byte of it leaves. At most kMostSignedBody bytes.

@@ -142,7 +142,7 @@ void Carrier::Connection::look_at_first_bytes() {
   if (codec::may_be_tls(first_)) {
     const auto hello = codec::parse_client_hello(first_);
     if (!hello) return drop("denied", codes::kBadRequest, hello.error().message);
-    if (*hello) on_hello(**hello);
+    if (const auto& whole = *hello; whole.has_value()) on_hello(*whole);
     return;
   }
   if (pass_through) return drop("denied", codes::kProtocol, "no TLS where a rule allows only that");

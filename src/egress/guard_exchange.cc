@@ -243,7 +243,8 @@ class GuardedExchange : public Exchange {
   }
 
   static http::RequestHead without(const http::RequestHead& head, const Placed& placed) {
-    return placed.slot ? credentials::without_slot(head, *placed.slot) : placed.sigv4->without_key(head);
+    if (placed.slot) return credentials::without_slot(head, *placed.slot);
+    return placed.sigv4 ? placed.sigv4->without_key(head) : head;
   }
 
   static bool waits_for_body(const http::RequestHead& head, const SigV4& sigv4) {
@@ -267,10 +268,12 @@ class GuardedExchange : public Exchange {
       credentials::put_value(head, *placed.slot, *credential_, value);
       return {};
     }
+    if (!placed.sigv4) return unavailable("the request has no place for it");
+    const SigV4& theirs = *placed.sigv4;
     auto key = credentials::parse_aws_key(value.reveal());
     if (!key) return unavailable(key.error().message);
     const auto bad = [this](const std::string& why) { return bad_signature(why); };
-    SigV4 ours = *placed.sigv4;
+    SigV4 ours = theirs;
     if (waits_for_body(head, ours)) {
       auto sign = [this, &head, ours, signed_head = head_as_signed_,
                    real = *key](std::string_view hash) mutable -> std::optional<Denial> {
@@ -284,9 +287,9 @@ class GuardedExchange : public Exchange {
     }
     ours.sign(head, *key, credentials::sigv4_body_hash(""));
     if (ours.payload() == SigV4::Payload::kChunks || ours.payload() == SigV4::Payload::kChunksAndTrailer)
-      request_body_ = chain(
-          std::move(request_body_),
-          credentials::sigv4_chunks(*placed.sigv4, state_.placeholder_key(*credential_), ours, *key, bad));
+      request_body_ =
+          chain(std::move(request_body_),
+                credentials::sigv4_chunks(theirs, state_.placeholder_key(*credential_), ours, *key, bad));
     return {};
   }
 

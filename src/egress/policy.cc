@@ -109,9 +109,10 @@ Denial no_rule(const Authority& to) {
 
 Denial why_not(const Try& nearest, const Asked& asked, const Path& path) {
   const Rule* rule = nearest.rule;
+  if (!rule) return no_rule(asked.to);
   const std::string place = place_of(asked.to);
   const std::string method(asked.method);
-  const std::string rule_has = rule ? rule->name + " has " : "";
+  const std::string rule_has = rule->name + " has ";
   switch (nearest.came) {
     case Came::kHost:
       if (rule->says.protocol != "http")

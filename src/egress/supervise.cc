@@ -113,9 +113,10 @@ Result<EgressProcess::State> EgressProcess::receive(const Handler& handler) {
     for (;;) {
       const auto next = decoder_.next();
       if (!next) return gone("speaks nonsense: " + next.error().message);
-      if (!*next) break;
-      if ((*next)->type != codec::FrameType::kControl) return gone("speaks out of turn");
-      TRY(message((*next)->payload, handler));
+      const auto& frame = *next;
+      if (!frame.has_value()) break;
+      if (frame->type != codec::FrameType::kControl) return gone("speaks out of turn");
+      TRY(message(frame->payload, handler));
     }
   }
   return State::kGoing;

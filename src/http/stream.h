@@ -21,6 +21,7 @@ inline constexpr size_t kLowWater = 64u << 10;
 class StreamReceiver {
  public:
   virtual ~StreamReceiver() = default;
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): those that override it keep the head.
   virtual void on_response(ResponseHead) {}          // of a client stream; also 1xx, then once the final one
   virtual void on_data(std::string_view bytes) = 0;  // after 101 or a WebSocket CONNECT: bytes of the tunnel
   virtual void on_end(Headers trailers) = 0;
