@@ -60,7 +60,7 @@ test-asan: ## unit tests under the address and undefined behaviour sanitizers
 	@tools/setup build run test
 	@tools/run-tests asan
 
-test-tsan: ## unit tests under the thread sanitizer
+test-tsan: ## unit tests of threaded parts under the thread sanitizer
 	@tools/setup build run test
 	@tools/run-tests tsan
 
