@@ -110,6 +110,9 @@ TEST_F(DoorsTest, inv05_OneConnectionMoreIsResetAndTold) {
 }
 
 TEST_F(DoorsTest, inv05_WithoutDescriptorsItGoesOnLater) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer looks at pointers through a pipe, and needs descriptors of its own";
+#endif
   open(100);
   const UniqueFd waiting = connect();
   UniqueFd next(::dup(waiting.get()));
