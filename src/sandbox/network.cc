@@ -150,6 +150,9 @@ void Network::finish() {
                                          [this](uint64_t count) { lost(count); }});
     if (!state) return fail_with(state.error());
     if (*state != egress::EgressProcess::State::kEnded) continue;
+    // Its link may close a moment before it has ended: killed then, it would seem to have broken.
+    pollfd ended{process_.exit_fd(), POLLIN, 0};
+    (void)::poll(&ended, 1, static_cast<int>(milliseconds(kEndLimit).count()));
     if (const int status = process_.kill(); status != 0)
       return fail_with(gone("ended: " + describe_status(status)));
     break;
