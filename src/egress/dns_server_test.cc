@@ -171,6 +171,9 @@ TEST_F(DnsServerTest, inv05_AnAskerThatReadsNothingIsHeldUp) {
 }
 
 TEST_F(DnsServerTest, inv04_WithoutDescriptorsItComesBack) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer looks at pointers through a pipe, and needs descriptors of its own";
+#endif
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   serve([&] {
