@@ -21,8 +21,11 @@ ALLOWED = {
     "http": ("base", "codec"),
     "credentials": ("base", "codec", "http", "manifest"),
     "egress": ("base", "codec", "jail", "manifest", "http", "credentials"),
-    "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress"),
-    "cli": ("base", "codec", "http", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress", "sandbox"),
+    "evidence": ("base", "codec", "manifest"),
+    "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress",
+                "evidence"),
+    "cli": ("base", "codec", "http", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress", "evidence",
+            "sandbox"),
 }
 
 

@@ -13,6 +13,7 @@ enum class ExitStatus : int {
   kCap = 244,          // a declared limit ended the run
   kHelper = 245,       // the machine, a helper process or the guest failed under way
   kResult = 246,       // the run ended, its result could not be imported
+  kRecord = 247,       // the record of the run could not be kept: nothing goes on unrecorded
 };
 
 }  // namespace firestop

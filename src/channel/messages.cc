@@ -1,7 +1,6 @@
 #include "channel/messages.h"
 
-#include "channel/fields.h"
-#include "codec/frame.h"
+#include "channel/variant.h"
 
 namespace firestop::channel {
 namespace {
@@ -180,79 +179,32 @@ const char* fault_of(const Exec& m) {
   return m.argv.empty() ? "argv: empty" : nullptr;
 }
 
-Unexpected bad(std::string_view type, std::string_view what) {
-  return fail(
-      "channel.bad_message",
-      "channel message" + (type.empty() ? "" : " '" + std::string(type) + "'") + ": " + std::string(what));
-}
-
-template <typename V>
-Result<std::string> encode_variant(const V& message, const char* type) {
-  Writer writer;
-  writer.put("type", type);
-  const char* wrong = std::visit(
-      [&]<typename M>(const M& m) {
-        describe<Writer>(writer, m);
-        return fault_of(m);
-      },
-      message);
-  if (!writer.fault().empty()) return bad(type, writer.fault());
-  if (wrong) return bad(type, wrong);
-  std::string json = codec::write_json(writer.take());
-  if (json.size() > codec::kMaxPayload) {
-    return fail(
-        "channel.too_large",
-        "the message '" + std::string(type) + "' to or from the sandbox has " + std::to_string(json.size()) +
-            " bytes, more than " + std::to_string(codec::kMaxPayload),
-        "make the environment, or the command's arguments, shorter: together they may have some 40 KiB");
+struct Description {
+  template <typename C, typename M>
+  void members(C& c, M& m) const {
+    describe<C>(c, m);
   }
-  return json;
-}
-
-template <typename V, size_t I = 0>
-Result<V> decode_variant(const codec::Json& json, const std::string& type, const char* const* types,
-                         Unknown unknown) {
-  if constexpr (I == std::variant_size_v<V>) {
-    return bad("", "unknown type");
-  } else {
-    if (type != types[I]) return decode_variant<V, I + 1>(json, type, types, unknown);
-    std::variant_alternative_t<I, V> message;
-    Reader reader(json, unknown);
-    std::string ignored;
-    reader.token("type", ignored, kMaxName);
-    describe<Reader>(reader, message);
-    reader.finish();
-    if (!reader.fault().empty()) return bad(types[I], reader.fault());
-    if (const char* wrong = fault_of(message)) return bad(types[I], wrong);
-    return V(std::move(message));
+  template <typename M>
+  const char* fault(const M& m) const {
+    return fault_of(m);
   }
-}
-
-template <typename V>
-Result<V> decode(std::string_view text, const char* const* types, Unknown unknown) {
-  if (text.size() > codec::kMaxPayload) return bad("", "too long");
-  auto json = codec::parse_json(text);
-  if (!json) return bad("", json.error().message);
-  const codec::Json* type = json->find("type");
-  if (!type || !type->as_string()) return bad("", "no type");
-  return decode_variant<V>(*json, *type->as_string(), types, unknown);
-}
+};
 
 }  // namespace
 
 Result<std::string> encode(const FromGuest& message) {
-  return encode_variant(message, kGuestTypes[message.index()]);
+  return encode_variant(message, kGuestTypes, Description());
 }
 Result<std::string> encode(const FromHost& message) {
-  return encode_variant(message, kHostTypes[message.index()]);
+  return encode_variant(message, kHostTypes, Description());
 }
 
 Result<FromGuest> decode_from_guest(std::string_view json) {
-  return decode<FromGuest>(json, kGuestTypes, Unknown::kRefuse);
+  return decode_variant<FromGuest>(json, kGuestTypes, Unknown::kRefuse, Description());
 }
 
 Result<FromHost> decode_from_host(std::string_view json) {
-  return decode<FromHost>(json, kHostTypes, Unknown::kIgnore);
+  return decode_variant<FromHost>(json, kHostTypes, Unknown::kIgnore, Description());
 }
 
 }  // namespace firestop::channel

@@ -1,0 +1,56 @@
+// A run's record while it is written: `events.jsonl` (event.h), `checkpoints.jsonl` (signed, checkpoint.h)
+// and `content/` (content_store.h) in one directory, 0700. Append-only: each event is written before the next
+// is taken, and each checkpoint is written after its events are on the disk (fdatasync), so that whatever
+// kills the writer, what is there verifies as a prefix. One writer; not for several threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "codec/json.h"
+#include "evidence/content_store.h"
+#include "evidence/event.h"
+#include "evidence/host_key.h"
+
+namespace firestop::evidence {
+
+struct LogLimits {
+  uint64_t events_bytes = 512u << 20;         // of events.jsonl; beyond it "evidence.full"
+  uint64_t content_bytes = 1024u << 20;       // of the content store; what is beyond is cut, and said
+  uint32_t checkpoint_events = 1000;          // a checkpoint after so many,
+  std::chrono::seconds checkpoint_after{10};  // and after so long when there was any event
+};
+
+class Log {
+ public:
+  // `run` is the run's id, `begin` the data of the first event ("record.begin"), to which format, run and key
+  // are added. `anchor` gets each checkpoint's line after it was written; its error is that of the call. The
+  // directory must not exist. `key` must outlive the log.
+  static Result<std::unique_ptr<Log>> create(
+      const std::string& directory, const std::string& run, const HostKey& key, codec::JsonObject begin,
+      LogLimits limits, std::function<Result<void>(const std::string& line)> anchor = {});
+  ~Log();
+
+  // After an error ("evidence.write": disk full, and the like; "evidence.full") nothing more is taken: the
+  // run must end, with ExitStatus::kRecord. Events that the log was given before stay as they are.
+  Result<void> append(Vantage vantage, std::string_view kind, codec::JsonObject data);
+  ContentStore& content();
+  // To be called now and then, at least every second: checkpoints by time.
+  Result<void> tick();
+  // The terminal record ("record.end", with `data`, counts by kind added), a last checkpoint. Nothing after
+  // it.
+  Result<void> close(codec::JsonObject data);
+  uint64_t count() const;           // events so far
+  const std::string& head() const;  // SHA-256 of the last line
+
+ private:
+  Log();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace firestop::evidence

@@ -1,0 +1,98 @@
+// A record read back as what happened: the model that `ps-tree`, `scripts`, `report`, `reconcile`, `suggest`
+// and the exports share. Reads whole and half records alike, and believes nothing about their sizes.
+// Integrity is verify.h's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "codec/json.h"
+#include "evidence/event.h"
+
+namespace firestop::evidence {
+
+inline constexpr size_t kNone = static_cast<size_t>(-1);
+
+// One program of a process: from an exec to the next one or the end. Index 0 of `execs` is what it was when
+// it began.
+struct Execution {
+  uint64_t seq = 0;
+  int64_t at_us = 0;  // guest's wall clock, microseconds since 1970
+  std::string file, cwd;
+  bool from_image = false;
+  std::string digest;  // of the file, where its bytes are in the content store
+  std::vector<std::string> argv;
+  bool cut = false;
+  uint32_t uid = 0, gid = 0;
+};
+
+struct Process {
+  uint32_t pid = 0;       // of the guest; may come twice in a long run, hence indices everywhere here
+  size_t parent = kNone;  // index into Story::processes
+  uint32_t parent_pid = 0;
+  std::vector<size_t> children;
+  int64_t started_us = 0, ended_us = 0;  // 0: not seen
+  std::vector<Execution> execs;          // none: a copy of its parent
+  bool ended = false;
+  int status = 0;  // wait(2)
+  uint64_t user_us = 0, system_us = 0, max_rss_kib = 0;
+};
+
+struct Script {
+  uint64_t seq = 0;
+  int64_t at_us = 0;
+  size_t process = kNone, writer = kNone;
+  std::string how, path, interpreter;  // channel/observation.h, Code
+  std::string digest;                  // empty: no bytes, and `note` says why
+  uint64_t size = 0, kept = 0;         // of the file, and bytes in the content store
+  std::string note;
+  std::optional<bool> exists;  // at the end: still there and the same; nothing where that is not known
+};
+
+struct FileChange {
+  uint64_t seq = 0;
+  int64_t at_us = 0;
+  size_t process = kNone;
+  std::string what, path, to;
+};
+
+struct FileEnd {
+  std::string path, digest, note;
+  uint64_t size = 0;
+};
+
+// What crossed, or tried to: the data of a "network.*" event (docs/egress.md has its members), as it is.
+struct NetworkEvent {
+  uint64_t seq = 0;
+  std::string kind;  // "name", "connection", "request", "datagram", "alarm"
+  codec::Json data;
+  size_t process = kNone;
+};
+
+struct Story {
+  codec::Json begin, plan, end;   // data of record.begin, run.plan, record.end; null where there is none
+  std::vector<codec::Json> caps;  // data of run.cap
+  std::vector<Event>
+      host;  // the host's other events, in order: run.state, cap.hit, file.in, file.out, alarm, ...
+  std::vector<Process> processes;
+  std::vector<size_t> roots;
+  std::vector<Script> scripts;
+  std::vector<FileChange> changes;
+  std::map<std::string, FileEnd> ends;
+  std::vector<NetworkEvent> network;
+  std::map<std::string, uint64_t> lost;  // by collector
+  std::vector<std::string> missing;      // collectors that did not work, and why
+  bool collectors_done = false;          // they told all they had seen
+  uint64_t events = 0;
+  std::string note;  // where reading ended early, and why
+};
+
+// `directory` is the record's. "evidence.not_found", "evidence.unreadable". A half line at the end is left
+// out.
+Result<Story> read_story(const std::string& directory);
+
+}  // namespace firestop::evidence
