@@ -5,11 +5,10 @@
 // be UTF-8 travel as base64. Times are the guest's wall clock, in microseconds since 1970: a claim, like all
 // else here. Every number has a range, every list and text a bound.
 //
-//   hello     once, first: which collectors work
-//   content   before the first observation that refers to it; ids count up from 1; contents do not interleave
-//   final     one a file, after the command's end
-//   alive     at least every kAliveEvery while nothing else is said
-//   done      once, last: all that was seen has been told
+//   hello     once, first, and not before the host said "start" (a template is taken before): which
+//   collectors work content   before the first observation that refers to it; ids count up from 1; contents
+//   do not interleave final     one a file, after the command's end alive     at least every kAliveEvery
+//   while nothing else is said done      once, last: all that was seen has been told
 #pragma once
 
 #include <chrono>

@@ -24,6 +24,8 @@ const char* meaning_of(ExitStatus status) {
       return "the machine, a helper process or the guest failed under way";
     case ExitStatus::kResult:
       return "the run ended, but its result could not be imported";
+    case ExitStatus::kRecord:
+      return "the run was ended, because its record could not be kept";
   }
   return "";
 }

@@ -94,11 +94,15 @@ std::vector<std::string> qemu_arguments(const std::string& program, const Plan& 
       "chardev:console",
       "-chardev",
       "socket,id=channel,fd=" + std::to_string(plan.channel_fd),
-      // Two ports: 0 is taken by the kernel's console protocol, 1 is ours.
+      "-chardev",
+      "socket,id=evidence,fd=" + std::to_string(plan.evidence_fd),
+      // Three ports: 0 is taken by the kernel's console protocol, 1 is the channel, 2 the collectors'.
       "-device",
-      "virtio-serial-device,max_ports=2",
+      "virtio-serial-device,max_ports=3",
       "-device",
       "virtserialport,nr=1,chardev=channel,name=firestop.0",
+      "-device",
+      "virtserialport,nr=2,chardev=evidence,name=firestop.1",
       "-object",
       "rng-builtin,id=rng",
       "-device",

@@ -31,6 +31,7 @@ struct Plan {
   unsigned cpus = 1;
   uint64_t tsc_khz = 0;  // the host's; told to TCG guests
   int channel_fd = -1;
+  int evidence_fd = -1;
   int console_fd = -1;  // the writing end of a pipe
   int qmp_fd = -1;
   std::vector<DiskArgument> disks;  // in the order of the devices; part of what a snapshot fixes

@@ -21,6 +21,7 @@ Plan plan() {
   p.channel_fd = 3;
   p.console_fd = 4;
   p.qmp_fd = 5;
+  p.evidence_fd = 6;
   p.disks = {{"root", 9, true}, {"scratch", 10, false}, {"ro0", 11, true}, {"ro1", 11, true}};
   return p;
 }
@@ -70,10 +71,14 @@ file,id=console,append=on,path=/dev/fdset/4
 chardev:console
 -chardev
 socket,id=channel,fd=3
+-chardev
+socket,id=evidence,fd=6
 -device
-virtio-serial-device,max_ports=2
+virtio-serial-device,max_ports=3
 -device
 virtserialport,nr=1,chardev=channel,name=firestop.0
+-device
+virtserialport,nr=2,chardev=evidence,name=firestop.1
 -object
 rng-builtin,id=rng
 -device

@@ -230,13 +230,16 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   plan.incoming = options.incoming.has_value();
 
   TRY_ASSIGN(Ends channel, socket_pair());
+  TRY_ASSIGN(Ends evidence, socket_pair());
   TRY_ASSIGN(Ends console, pipe_pair());
   TRY_ASSIGN(Ends qmp, socket_pair());
   TRY_ASSIGN(Ends errors, pipe_pair());
   vm.channel_ = std::move(channel.ours);
+  vm.evidence_ = std::move(evidence.ours);
   vm.console_fd_ = std::move(console.ours);
   vm.errors_fd_ = std::move(errors.ours);
   plan.channel_fd = descriptors.give(std::move(channel.theirs));
+  plan.evidence_fd = descriptors.give(std::move(evidence.theirs));
   plan.console_fd = descriptors.give(std::move(console.theirs));
   plan.qmp_fd = descriptors.give(std::move(qmp.theirs));
   UniqueFd kernel, initramfs;

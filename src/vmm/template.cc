@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr uint64_t kMaxState = 16u << 20;  // bytes; some 70 kB are usual
 constexpr uint64_t kMaxReady = 128u << 10;
 constexpr time_t kUnusableSeconds = 24 * 3600;

@@ -38,6 +38,7 @@ Vm& Vm::operator=(Vm&& other) noexcept {
   child_ = std::move(other.child_);
   status_ = other.status_;
   channel_ = std::move(other.channel_);
+  evidence_ = std::move(other.evidence_);
   console_fd_ = std::move(other.console_fd_);
   errors_fd_ = std::move(other.errors_fd_);
   console_ = std::move(other.console_);

@@ -74,9 +74,9 @@ class Vm {
   Vm& operator=(Vm&&) noexcept;  // ends the machine that was here
   ~Vm();
 
-  int channel_fd() const {
-    return channel_.get();
-  }  // a stream socket to the guest's port "firestop.0"; non-blocking
+  // Stream sockets to the guest's ports "firestop.0" and "firestop.1"; non-blocking.
+  int channel_fd() const { return channel_.get(); }
+  int evidence_fd() const { return evidence_.get(); }
   int exit_fd() const { return child_.pidfd.get(); }  // readable when QEMU ended; -1 after kill()
   pid_t pid() const { return child_.pid; }
   // The last kConsoleTail bytes of the guest's console, as far as read; drain_console() first. The guest
@@ -104,7 +104,7 @@ class Vm {
   std::shared_ptr<const jail::Cgroup> cgroup_;  // goes when QEMU has gone
   Child child_;
   int status_ = 0;
-  UniqueFd channel_, console_fd_, errors_fd_;
+  UniqueFd channel_, evidence_, console_fd_, errors_fd_;
   std::string console_, errors_;
   bool from_template_ = false;
   std::string template_key_;
