@@ -23,7 +23,7 @@ class ContentStore {
 
   struct Stored {
     std::string digest;  // of what was kept
-    uint64_t size = 0;   // bytes kept; less than was given when the store is full
+    uint64_t size = 0;   // bytes kept; less than was given when the store is full and has not the whole yet
     bool cut = false;
   };
   // One at a time: begin, bytes in pieces, end. "evidence.write".
@@ -31,6 +31,8 @@ class ContentStore {
   Result<void> write(std::string_view bytes);
   Result<Stored> end();
   Result<Stored> put(std::string_view bytes);
+  // Returns when all that was stored is on the disk (fdatasync). Log does it before each checkpoint.
+  Result<void> sync();
 
  private:
   struct State;

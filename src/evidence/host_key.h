@@ -20,9 +20,10 @@ class PublicKey {
   static Result<PublicKey> from_pem(std::string_view pem);  // "evidence.bad_key"
   // One or more in a file, for --signers. "evidence.bad_key", "file.*".
   static Result<std::vector<PublicKey>> load(const std::string& path);
+  // 32 bytes, as in RFC 8032. Keys of small order are refused: they verify what nobody signed.
+  static Result<PublicKey> from_raw(std::string bytes);
 
  private:
-  friend class HostKey;
   std::string raw_, id_, pem_;
 };
 
@@ -41,5 +42,8 @@ class HostKey {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+std::string private_key_path(const std::string& config_directory);
+std::string public_key_path(const std::string& config_directory);
 
 }  // namespace firestop::evidence

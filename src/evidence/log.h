@@ -35,14 +35,16 @@ class Log {
       LogLimits limits, std::function<Result<void>(const std::string& line)> anchor = {});
   ~Log();
 
-  // After an error ("evidence.write": disk full, and the like; "evidence.full") nothing more is taken: the
-  // run must end, with ExitStatus::kRecord. Events that the log was given before stay as they are.
+  // After an error ("evidence.write": disk full, and the like; "evidence.full"; the anchor's) nothing more is
+  // taken: the run must end, with ExitStatus::kRecord. Events that the log was given before stay as they are.
+  // "evidence.bad_event" (longer than kMostLine, not UTF-8, a number beyond 2^53) is the caller's mistake,
+  // and the log goes on.
   Result<void> append(Vantage vantage, std::string_view kind, codec::JsonObject data);
   ContentStore& content();
   // To be called now and then, at least every second: checkpoints by time.
   Result<void> tick();
   // The terminal record ("record.end", with `data`, counts by kind added), a last checkpoint. Nothing after
-  // it.
+  // it. After an error it is tried all the same, with `complete` false.
   Result<void> close(codec::JsonObject data);
   uint64_t count() const;           // events so far
   const std::string& head() const;  // SHA-256 of the last line
