@@ -1,11 +1,11 @@
 #include <csignal>
 
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
-#include "cli/version.h"
 
 namespace firestop::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/version.h"
 #include "cli/help.h"
-#include "cli/version.h"
 
 namespace firestop::cli {
 namespace {

@@ -1,7 +1,7 @@
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
-#include "cli/version.h"
 
 namespace firestop::cli {
 

@@ -121,6 +121,7 @@ void Network::record(const egress::Crossing& crossing) {
   if (crossing.verdict == "allowed") ++summary_.allowed;
   if (crossing.verdict == "denied") ++summary_.denied;
   if (crossing.verdict == "failed") ++summary_.failed;
+  if (told_) told_(crossing);
   const std::string line = codec::write_json(egress::to_json(crossing)) + "\n";
   logged_ += line.size();
   if (logged_ > kMostNetworkLog)

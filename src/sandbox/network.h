@@ -46,6 +46,8 @@ class Network {
     std::function<void(const std::string& credential)> alarm;
   };
   void watch(Loop& loop, Watcher watcher);
+  // Is told every crossing, also outside of a watch, before it is acted upon.
+  void on_crossing(egress::Recorder told) { told_ = std::move(told); }
   void unwatch();
   // No more traffic; takes what is still told, for at most some seconds. Nothing happens the second time.
   void finish();
@@ -66,6 +68,7 @@ class Network {
   uint64_t logged_ = 0, most_bytes_ = 0;
   RunRecord::Network summary_;
   Watcher watcher_;
+  egress::Recorder told_;
   bool over_ = false;
   Loop::Handle link_watch_, exit_watch_, sources_watch_, meter_watch_;
 };

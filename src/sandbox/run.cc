@@ -19,6 +19,7 @@
 #include "sandbox/caps.h"
 #include "sandbox/memory_store.h"
 #include "sandbox/network.h"
+#include "sandbox/recorder.h"
 #include "sandbox/results.h"
 #include "sandbox/session.h"
 #include "vmm/vmm.h"
@@ -166,7 +167,10 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
       return Finished{128 + SIGINT, Error{"run.interrupted", "interrupted; the command was ended", {}, 0}};
     case EndCause::kFailed: {
       const Error error = end.error.value_or(Error{"guest.failed", "the machine failed", {}, 0});
-      const auto status = end.ran ? ExitStatus::kHelper : ExitStatus::kCannotStart;
+      const bool unrecorded = error.code.starts_with("evidence.");
+      const auto status = !end.ran     ? ExitStatus::kCannotStart
+                          : unrecorded ? ExitStatus::kRecord
+                                       : ExitStatus::kHelper;
       return Finished{static_cast<int>(status), error};
     }
     case EndCause::kExited:
@@ -224,7 +228,7 @@ class Life {
   Life(const RunRequest& request, const RunEvents& events) : request_(request), events_(events) {}
 
   // From a plan to the end of the machine. An error means that nothing ran.
-  Result<SessionEnd> live(const Plan& plan, OwnedRun& run) {
+  Result<SessionEnd> live(const Plan& plan, OwnedRun& run, Recorder& recorder) {
     Steps steps(run.record().steps_us);
     TRY(take_memory(plan, run));
     TRY(check_room(run.directory(), room_for(plan)));
@@ -271,6 +275,7 @@ class Life {
       config.start.authority = network->ready().authority;
       config.start.authority_hash = network->ready().authority_hash;
       config.network = network.get();
+      network->on_crossing([&recorder](const egress::Crossing& crossing) { recorder.crossing(crossing); });
       for (const auto& credential : plan.manifest.credentials)
         config.on_alarm[credential.name] = credential.on_alarm;
       config.notice = [this](const std::string& text) { notice(text); };
@@ -290,6 +295,10 @@ class Life {
     run.record().state = RunState::kRunning;
     run.record().started_ms = wall_ms();
     TRY(run.save());
+    recorder.plan(plan, run.record());
+    recorder.caps(run.record().caps);
+    TRY(recorder.check());
+    config.recorder = &recorder;
     Session session(launched.vm, *io, std::move(config));
     SessionEnd end = session.run(launched.ready);
     launched.vm.drain_console();
@@ -299,6 +308,7 @@ class Life {
     if (network) {
       network->finish();
       take_over(network->summary(), run.record().network);
+      recorder.lost("network", network->summary().lost);
     }
     io->finish();
     io->restore_terminal();
@@ -361,6 +371,12 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemor
   }
 }
 
+Result<void> close_record(Recorder& recorder, const RunRecord& record) {
+  if (record.reason.starts_with("cap.")) recorder.cap_hit(record.reason.substr(4), record.message);
+  recorder.results(record);
+  return recorder.end(record);
+}
+
 }  // namespace
 
 RunEnd run(const RunRequest& request, const RunEvents& events) {
@@ -399,7 +415,8 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);
 
   Life life(request, events);
-  auto ended = life.live(plan, *owned);
+  auto recorder = Recorder::begin(plan, *owned, "");
+  Result<SessionEnd> ended = recorder ? life.live(plan, *owned, **recorder) : Unexpected(recorder.error());
   if (ended) {
     conclude(plan, *owned, *ended, life.memory(), out);
   } else {
@@ -416,6 +433,14 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   }
   if (!request.keep)
     if (auto removed = owned->remove_work_files(); !removed) out.notes.push_back(removed.error().message);
+  if (recorder)
+    if (auto closed = close_record(**recorder, record); !closed && out.status < 240) {
+      out.status = static_cast<int>(ExitStatus::kRecord);
+      out.error = closed.error();
+      record.exit_status = out.status;
+      record.reason = closed.error().code;
+      record.message = closed.error().message;
+    }
   if (auto saved = owned->save(); !saved) out.notes.push_back(saved.error().message);
   out.record = record;
   return out;

@@ -95,8 +95,8 @@ class OwnedRun {
   const std::string& directory() const { return directory_; }  // 0700
   RunRecord& record() { return record_; }
   Result<void> save();  // atomically
-  // Removes the run's disks and temporary files: all but run.json, network.jsonl, lock, manifest.* and
-  // console.*.
+  // Removes the run's disks and temporary files: all but run.json, network.jsonl, evidence/, lock,
+  // manifest.* and console.*.
   Result<void> remove_work_files();
 
  private:

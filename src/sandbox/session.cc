@@ -143,6 +143,9 @@ struct Session::State {
     phase_limit.reset();
     end.ran = true;
     command_began = Clock::now();
+    config.recorder->state("started", {{"pid", static_cast<int64_t>(vm.pid())}});
+    config.recorder->expect_life();
+    if (phase != Phase::kRunning) return;  // that could not be recorded
     start_command();
     deadline = loop.once(config.rating, [this] { stop(EndCause::kRating); });
   }
@@ -169,6 +172,7 @@ struct Session::State {
       known = end.denied.insert(known, channel::Denied{denied.kind, denied.path, 0});
     }
     known->count += std::min(denied.count, kMostTimes - known->count);
+    config.recorder->denied(denied);
   }
 
   void on(channel::Exported& exported) {
@@ -272,6 +276,7 @@ struct Session::State {
     for (const auto& [name, each] : config.on_alarm)
       if (known == config.on_alarm.end() && (action.empty() || each == "kill" || action == "deny"))
         action = each;
+    config.recorder->alarm(credential, action);
     // A machine that has done its work is not frozen, but brings nothing back.
     const bool done = action == "freeze" && phase == Phase::kHandingOver;
     if ((action == "kill" || done) && phase != Phase::kOver) {
@@ -280,6 +285,7 @@ struct Session::State {
     } else if (action == "freeze" && phase == Phase::kRunning && !frozen) {
       frozen = true;
       vm.freeze();
+      config.recorder->state("frozen");
       if (config.notice)
         config.notice("a placeholder of credential '" + credential +
                       "' was about to leave: the machine is frozen until it is ended (Ctrl-C) or its rating "
@@ -293,7 +299,8 @@ struct Session::State {
     grace.reset();
     if (in) in->stop();
     if (config.network) config.network->finish();
-    if (phase == Phase::kOver) return;  // an alarm was among the last that it told, or it broke
+    config.recorder->state("handing_over");
+    if (phase == Phase::kOver) return;  // an alarm was among the last that it told, or something broke
     // Never past the rating by more than the least.
     const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
     const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
@@ -318,7 +325,9 @@ struct Session::State {
   }
 
   void maybe_over() {
-    if (phase != Phase::kHandingOver || !end.exported || !collector.complete() || !memory.complete()) return;
+    if (phase != Phase::kHandingOver || !end.exported || !collector.complete() || !memory.complete() ||
+        !all_told())
+      return;
     if (phase_limit) {  // the guest owes nothing any more; only a slow reader of ours may be left
       step("hand over");
       phase_limit.reset();
@@ -329,6 +338,9 @@ struct Session::State {
     }
     if (out->done() && err->done()) over();
   }
+
+  // The collectors' port is another than the one that says that everything was handed over.
+  bool all_told() const { return !config.recorder->greeted() || config.recorder->done(); }
 
   void over() {
     if (phase == Phase::kOver) return;
@@ -346,8 +358,17 @@ struct Session::State {
     over();
   }
 
+  // Whatever else was reached: a run without a whole record has failed.
+  void unrecorded(Error error) {
+    if (phase == Phase::kOver) return;
+    end.cause = EndCause::kFailed;
+    end.error = std::move(error);
+    over();
+  }
+
   void machine_ended() {
     if (phase == Phase::kOver) return;
+    config.recorder->drain();
     vm.drain_console();
     const std::string why = vmm::printable_tail(vm.qemu_errors(), 4);
     const std::string console = vmm::printable_tail(vm.console(), 12);
@@ -387,6 +408,9 @@ struct Session::State {
       config.network->watch(loop, {.failed = [this](Error error) { failed(std::move(error)); },
                                    .capped = [this] { stop(EndCause::kNetworkCap); },
                                    .alarm = [this](const std::string& credential) { alarm(credential); }});
+    config.recorder->watch(
+        loop, vm.evidence_fd(), [this](Error error) { unrecorded(std::move(error)); },
+        [this] { maybe_over(); });
     for (const int number : {SIGINT, SIGTERM, SIGHUP})
       signals.push_back(loop.on_signal(number, [this, number] { interrupted(number); }));
     if (config.exec.terminal)
@@ -404,6 +428,8 @@ struct Session::State {
 
   void unwatch_everything() {
     if (config.network) config.network->unwatch();
+    config.recorder->drain();
+    config.recorder->unwatch();
     channel_watch.reset();
     exit_watch.reset();
     console_watch.reset();

@@ -16,6 +16,7 @@
 #include "channel/messages.h"
 #include "sandbox/local_io.h"
 #include "sandbox/network.h"
+#include "sandbox/recorder.h"
 #include "vmm/vmm.h"
 
 namespace firestop::sandbox {
@@ -30,6 +31,7 @@ struct SessionConfig {
   std::map<std::string, std::string> on_alarm;     // of each credential: "deny", "freeze", "kill"
   std::function<void(const std::string&)> notice;  // for people; may be empty
   Network* network = nullptr;                      // not owned; the sandbox's, where it has one
+  Recorder* recorder = nullptr;                    // not owned; never null
   std::string outputs_path;                        // the archive of outputs; empty if none are declared
   std::string memory_path;    // the archive of the memory directory, where start.memory has one
   uint64_t memory_limit = 0;  // of that archive, bytes; not part of result_limit

@@ -1,7 +1,7 @@
 #pragma once
 
-namespace firestop::cli {
+namespace firestop {
 
 const char* version();  // of CMakeLists.txt: "0.1.0"
 
-}  // namespace firestop::cli
+}  // namespace firestop

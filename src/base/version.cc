@@ -1,0 +1,9 @@
+#include "base/version.h"
+
+namespace firestop {
+
+const char* version() {
+  return FIRESTOP_VERSION;
+}
+
+}  // namespace firestop

@@ -1,9 +1,0 @@
-#include "cli/version.h"
-
-namespace firestop::cli {
-
-const char* version() {
-  return FIRESTOP_VERSION;
-}
-
-}  // namespace firestop::cli
