@@ -1,8 +1,8 @@
 """Real clients in the sandbox against real servers, each without flags: what they ask for arrives, what they get is
 right, and what no rule has does not leave."""
-import base64
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -13,6 +13,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "lib"))
 from egress_servers import Files, GitServer, GrpcServer  # noqa: E402
 from egress_test import EgressTest, main  # noqa: E402
+from npm import Registry, npm_folder  # noqa: E402
 
 API = """
 image: egress-clients
@@ -206,46 +207,79 @@ END
         self.assertEqual(len(api.requests), 4)
 
 
-def npm_folder():
-    """npm as one folder of plain JavaScript, which is how it is distributed; or None."""
-    program = shutil.which("npm")
-    folder = pathlib.Path(program).resolve().parent.parent if program else None
-    return folder if folder and (folder / "node_modules").is_dir() else None
-
-
 class NpmClientTest(EgressTest):
     MANIFEST = """
 image: egress-clients
 limits: {memory: 768MiB, disk: 1GiB}
 rating: 4m
 workspace: {entries: {npm: {type: mount, source: {bind: npm}}}}
-egress: [{host: registry.npmjs.org, methods: [GET], paths: ["/**"]}]
+egress: [{preset: npm}]
 """
 
-    @unittest.skipUnless(npm_folder(), "needs npm in a folder of its own")
-    def test_install_from_a_registry(self):
-        package = self.folder / "package"
-        package.mkdir()
-        (package / "package.json").write_text(json.dumps({"name": "firestop-hello", "version": "1.0.0", "main": "i.js"}))
-        (package / "i.js").write_text("module.exports = 'hello from a package'\n")
-        root = self.folder / "www"
-        (root / "files").mkdir(parents=True)
-        tarball = root / "files/firestop-hello-1.0.0.tgz"
-        subprocess.run(["tar", "-czf", tarball, "-C", self.folder, "package"], check=True)
-        digest = base64.b64encode(hashlib.sha512(tarball.read_bytes()).digest()).decode()
-        (root / "firestop-hello").write_text(json.dumps({
-            "name": "firestop-hello", "dist-tags": {"latest": "1.0.0"},
-            "versions": {"1.0.0": {"name": "firestop-hello", "version": "1.0.0", "main": "i.js", "dist": {
-                "tarball": "https://registry.npmjs.org/files/firestop-hello-1.0.0.tgz",
-                "integrity": f"sha512-{digest}"}}}}))
-        self.serve(Files(self.folder / "nginx", self.authority, ["registry.npmjs.org"], root), "registry.npmjs.org")
+    @unittest.skipUnless(npm_folder(), "needs npm in a folder of its own, or the registry to fetch it from")
+    def test_install_real_packages_with_what_they_depend_on(self):
+        registry = self.serve(Registry(self.folder, self.authority, "minimatch", "@npmcli/fs"), "registry.npmjs.org")
         self.options += ["--bind", f"npm={npm_folder()}"]
         out = self.sandbox("""
             mkdir app && cd app && echo '{}' > package.json
-            node ../npm/bin/npm-cli.js install firestop-hello >&2 && node -p 'require("firestop-hello")'
-            """)
-        self.assertEqual(out, "hello from a package\n")
-        self.assertTrue(self.crossings(kind="request", host="registry.npmjs.org", verdict="allowed"))
+            node ../npm/bin/npm-cli.js install minimatch @npmcli/fs >&2 || exit
+            node -p 'require("minimatch").minimatch("src/a/b.js", "src/**/*.{js,ts}")'
+            ls node_modules node_modules/@npmcli
+            node -p 'Object.values(require("./package-lock.json").packages).filter(p => p.integrity).length'
+            """).split()
+        self.assertEqual(out[0], "true", out)
+        self.assertLess({"minimatch", "@npmcli", "fs", "brace-expansion", "balanced-match", "semver"}, set(out))
+        fetched = sorted(r["uri"] for r in registry.seen() if r["uri"].startswith("/files/"))
+        self.assertEqual(len(fetched), int(out[-1]))
+        self.assertLess(set(fetched), {uri for packed in registry.packed.values() for uri in packed} | {"another"})
+        self.assertEqual({r["status"] for r in registry.seen()}, {"200"})
+        # It may send a list of what it installed to be audited, which the preset does not allow.
+        self.assertLessEqual({c["method"] for c in self.crossings(kind="request", verdict="denied")}, {"POST"})
+
+
+class GoClientTest(EgressTest):
+    MANIFEST = API
+
+    SOURCE = """
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+func say(answer *http.Response, err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	body, err := io.ReadAll(answer.Body)
+	fmt.Println(answer.StatusCode, answer.Proto, len(body), strings.Contains(string(body), "hello"), err)
+}
+
+func main() {
+	say(http.Post("https://api.example.com/echo?go", "text/plain", strings.NewReader("hello")))
+	say(http.Get("https://api.example.com/bytes?3145728"))
+	_, err := http.Get("https://other.example.com/")
+	fmt.Println(strings.HasSuffix(err.Error(), "no such host"))
+}
+"""
+
+    @unittest.skipUnless(shutil.which("go"), "needs go")
+    def test_a_static_program_with_a_resolver_and_tls_of_its_own(self):
+        api = self.api()
+        folder = self.work / "go"
+        folder.mkdir()
+        (folder / "client.go").write_text(self.SOURCE)
+        subprocess.run(["go", "build", "-o", "client", "client.go"], cwd=folder, check=True, capture_output=True,
+                       env={**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off", "GOFLAGS": ""})
+        out = self.sandbox("go/client", API + "workspace: {entries: {go: {type: local_dir, src: go}}}\n").splitlines()
+        self.assertEqual(out[0].split()[:2] + out[0].split()[3:], ["200", "HTTP/2.0", "true", "<nil>"])
+        self.assertEqual(out[1:], ["200 HTTP/2.0 3145728 false <nil>", "true"])
+        self.assertEqual([r.method for r in api.requests], ["POST", "GET"])
 
 
 class JavaClientTest(EgressTest):

@@ -196,22 +196,33 @@ class Exchange:
             yield f"data: {number} {time.monotonic()}\n\n".encode()
             time.sleep(0.2)
 
-    def websocket(self, request):
+    def upgrade(self, request, first=b""):
+        """Answers an upgrade to WebSocket; `first` goes in the same write."""
         key = request.get("sec-websocket-key") or ""
         accept = base64.b64encode(hashlib.sha1((key + WEBSOCKET).encode()).digest()).decode()
-        # A frame in the same write: clients and proxies must not lose what follows the head.
         self.sock.sendall((f"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                           f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode() + b"\x81\x07welcome")
+                           f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode() + first)
+
+    def read_frame(self):
+        """(first byte, data) of a client's WebSocket frame."""
+        first, second = self.file.read(2)
+        length = second & 127
+        if length >= 126:
+            length = int.from_bytes(self.file.read(2 if length == 126 else 8), "big")
+        mask, data = self.file.read(4), self.file.read(length)
+        return first, bytes(byte ^ mask[at % 4] for at, byte in enumerate(data))
+
+    def send_frame(self, first, data):
+        size = (bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big")
+                if len(data) < 65536 else b"\x7f" + len(data).to_bytes(8, "big"))
+        self.sock.sendall(bytes([first]) + size + data)
+
+    def websocket(self, request):
+        # A frame in the same write: clients and proxies must not lose what follows the head.
+        self.upgrade(request, b"\x81\x07welcome")
         while True:
-            first, second = self.file.read(2)
-            length = second & 127
-            if length >= 126:
-                length = int.from_bytes(self.file.read(2 if length == 126 else 8), "big")
-            mask, data = self.file.read(4), self.file.read(length)
-            data = bytes(byte ^ mask[at % 4] for at, byte in enumerate(data))
-            size = (bytes([len(data)]) if len(data) < 126 else b"\x7e" + len(data).to_bytes(2, "big")
-                    if len(data) < 65536 else b"\x7f" + len(data).to_bytes(8, "big"))
-            self.sock.sendall(bytes([first]) + size + data)
+            first, data = self.read_frame()
+            self.send_frame(first, data)
             if first & 15 == 8:
                 return False
 
