@@ -11,6 +11,7 @@ std::string payload_of(const Checkpoint& c) {
                                                        {"final", c.final},
                                                        {"head", c.head},
                                                        {"mono_us", c.mono_us},
+                                                       {"number", c.number},
                                                        {"run", c.run},
                                                        {"time", c.time}})
       .value_or("");
@@ -28,6 +29,7 @@ Result<Checkpoint> checkpoint_of(const Envelope& envelope) {
   const auto json = codec::parse_json(envelope.payload);
   if (!json) return bad("its payload is no JSON");
   Checkpoint out{.run = json->string_or("run", ""),
+                 .number = static_cast<uint64_t>(json->int_or("number", -1)),
                  .count = static_cast<uint64_t>(json->int_or("count", 0)),
                  .head = json->string_or("head", ""),
                  .time = json->string_or("time", ""),

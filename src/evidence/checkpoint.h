@@ -1,11 +1,11 @@
 // A line of checkpoints.jsonl: the host's signature over how far a record had come. A DSSE envelope (dsse.h)
 // of canonical JSON
 //
-//   {"count": 1000, "final": false, "head": "<hex>", "mono_us": 1234, "run": "20261129-...",
+//   {"count": 1000, "final": false, "head": "<hex>", "mono_us": 1234, "number": 1, "run": "20261129-...",
 //    "time": "2026-11-29T20:10:11.123456Z"}
 //
-// `head` is the SHA-256 of the line of event number `count`-1, which hashes all before it: one signature
-// covers the whole prefix.
+// `number` counts up from 0, so that one that is taken away is missed. `head` is the SHA-256 of the line of
+// event number `count`-1, which hashes all before it: one signature covers the whole prefix.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ inline constexpr size_t kMostCheckpoint = 16u << 10;  // bytes of a line
 
 struct Checkpoint {
   std::string run;
+  uint64_t number = 0;
   uint64_t count = 0;  // events covered, at least 1
   std::string head;
   std::string time;

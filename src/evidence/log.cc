@@ -81,7 +81,7 @@ struct Log::State {
   std::optional<ContentStore> content;
 
   Clock::time_point began = Clock::now(), signed_at = began;
-  uint64_t count = 0, signed_count = 0;
+  uint64_t count = 0, signed_count = 0, checkpoint_number = 0;
   std::string head = std::string(64, '0');
   std::map<std::string, uint64_t, std::less<>> counts;
   std::optional<Error> failed;
@@ -130,12 +130,17 @@ Result<void> Log::State::write_line(std::string_view kind, std::string line) {
 Result<void> Log::State::checkpoint(bool final) {
   TRY(content->sync());
   TRY(events.sync());
-  const std::string line = sign_checkpoint(
-      *key,
-      {.run = run, .count = count, .head = head, .time = wall_time(), .mono_us = mono_us(), .final = final});
+  const std::string line = sign_checkpoint(*key, {.run = run,
+                                                  .number = checkpoint_number,
+                                                  .count = count,
+                                                  .head = head,
+                                                  .time = wall_time(),
+                                                  .mono_us = mono_us(),
+                                                  .final = final});
   TRY(checkpoints.append(line + "\n"));
   TRY(checkpoints.sync());
   signed_count = count;
+  ++checkpoint_number;
   signed_at = Clock::now();
   if (anchor) TRY(anchor(line));
   return {};
