@@ -94,7 +94,8 @@ struct CommandSpec {
   std::vector<Example> examples{};
   std::vector<ExitNote> exits{};
   // The process's exit status. An error is printed by the caller (report.h) and gives its status. Without a
-  // handler it is a group: its name is the first word of others.
+  // handler it is a group: its name is the first word of others. With one it may be that, too: then a word
+  // that names such a command means it, and after "--" stands what is meant as an argument.
   std::function<Result<int>(const ParsedArgs&, Context&)> handler{};
   bool hidden = false;
   bool stdout_is_foreign = false;  // what the sandboxed command prints goes there, and nothing else

@@ -108,6 +108,20 @@ std::string fish_arguments(Completes completes, const std::vector<std::string>& 
   return "-x";
 }
 
+// "log) case $word in verify|path) ... ;; esac ;;" for the commands that take an argument or a command.
+std::string either_cases(const CommandTable& table, const std::string& word, const std::string& join) {
+  std::string out;
+  for (const auto& command : table) {
+    const auto words = members(table, command);
+    if (command.hidden || command.is_group() || words.empty()) continue;
+    std::string alternatives;
+    for (const auto& each : words) alternatives += (alternatives.empty() ? "" : "|") + each;
+    out += "    " + command.name + ")\n      case " + word + " in " + alternatives + ") " + join +
+           " ;; esac\n    ;;\n";
+  }
+  return out;
+}
+
 // The positional that words without a name of their own are taken for; the last one repeats.
 const PositionalSpec* plain_positional(const CommandSpec& command) {
   for (const auto& positional : command.positionals)
@@ -131,6 +145,8 @@ std::string bash_case(const CommandTable& table, const CommandSpec& command) {
     out += "    COMPREPLY=($(compgen -W " + quoted(joined(members(table, command))) + " -- \"$cur\"))\n";
   } else if (const auto* positional = plain_positional(command)) {
     out += "    " + bash_words(positional->completes, positional->values, table) + "\n";
+    if (const auto words = members(table, command); !words.empty())
+      out += "    COMPREPLY+=($(compgen -W " + quoted(joined(words)) + " -- \"$cur\"))\n";
   }
   return out + "    ;;\n";
 }
@@ -149,8 +165,12 @@ std::string zsh_case(const CommandTable& table, const CommandSpec& command) {
     const bool many =
         positional.kind == PositionalKind::kOneOrMore || positional.kind == PositionalKind::kAnyNumber;
     if (positional.kind == PositionalKind::kAfterDashes) continue;
-    out += " \\\n      '" + std::string(many ? "*" : "") + ":" + zsh_text(positional.name) + ":" +
-           zsh_action(positional.completes, positional.values, table) + "'";
+    std::string action = zsh_action(positional.completes, positional.values, table);
+    if (const auto words = members(table, command);
+        !words.empty() && &positional == plain_positional(command))
+      action = "{" + action + "; compadd " + joined(words) + "}";
+    out +=
+        " \\\n      '" + std::string(many ? "*" : "") + ":" + zsh_text(positional.name) + ":" + action + "'";
   }
   if (command.is_group()) out += " \\\n      ':command:(" + joined(members(table, command)) + ")'";
   return out + "\n    ;;\n";
@@ -176,8 +196,9 @@ std::string bash_completion(const CommandTable& table) {
          "  if ((COMP_CWORD > 1)); then command=${COMP_WORDS[1]}; fi\n"
          "  case $command in\n"
          "    " +
-         groups +
-         ") if ((COMP_CWORD > 2)); then command+=\" ${COMP_WORDS[2]}\"; fi ;;\n"
+         groups + ") if ((COMP_CWORD > 2)); then command+=\" ${COMP_WORDS[2]}\"; fi ;;\n" +
+         either_cases(table, "${COMP_WORDS[2]}",
+                      "if ((COMP_CWORD > 2)); then command+=\" ${COMP_WORDS[2]}\"; fi") +
          "  esac\n"
          "  case $command in\n"
          "  '')\n"
@@ -234,7 +255,10 @@ std::string zsh_completion(const CommandTable& table) {
          "      shift words\n"
          "      (( CURRENT-- ))\n"
          "    fi\n"
-         "    ;;\n"
+         "    ;;\n" +
+         either_cases(
+             table, "${words[2]}",
+             "if (( CURRENT > 2 )); then command+=\" ${words[2]}\"; shift words; (( CURRENT-- )); fi") +
          "  esac\n"
          "  case $command in\n" +
          cases +

@@ -117,10 +117,10 @@ std::string help_of(const CommandTable& table, const CommandSpec& command, const
   page.line("");
   page.line("Usage: " + wrap_words(usage_line(command), 11, text_width(terminal)));
   for (const auto& paragraph : paragraphs_of(command.description)) page.paragraph(paragraph);
-  if (command.is_group()) {
+  if (const auto members = commands_of(table, command); !members.empty()) {
     page.heading("Commands");
     std::vector<std::pair<std::string, std::string>> items;
-    for (const auto* member : commands_of(table, command)) items.emplace_back(member->name, member->summary);
+    for (const auto* member : members) items.emplace_back(member->name, member->summary);
     page.list(items);
   }
   options(page, command);

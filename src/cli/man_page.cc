@@ -120,9 +120,9 @@ std::string man_page_of(const CommandTable& table, const CommandSpec& command) {
   synopsis(page, command);
   description(page, command);
   std::vector<std::string> related{"firestop"};
-  if (command.is_group()) {
+  if (const auto members = commands_of(table, command); !members.empty()) {
     page += ".SH COMMANDS\n";
-    for (const auto* member : commands_of(table, command)) {
+    for (const auto* member : members) {
       tagged(page, bold("firestop " + member->name), member->summary);
       related.push_back(man_name(*member));
     }
@@ -160,7 +160,7 @@ std::string man_overview(const CommandTable& table) {
   tagged(page, bold("n"), "with `firestop run`: the command's own status; 128+n after signal n");
   for (const ExitStatus status :
        {ExitStatus::kUsage, ExitStatus::kSignature, ExitStatus::kCannotStart, ExitStatus::kRating,
-        ExitStatus::kCap, ExitStatus::kHelper, ExitStatus::kResult}) {
+        ExitStatus::kCap, ExitStatus::kHelper, ExitStatus::kResult, ExitStatus::kRecord}) {
     const ExitNote note = exit_note(status);
     tagged(page, bold(note.status), note.meaning);
   }

@@ -231,13 +231,14 @@ Result<Invocation> parse_command_line(const CommandTable& table, const std::vect
   found.command = find_command(table, first);
   if (!found.command) return unknown_command(table, "", first);
   size_t used = 1;
-  if (found.command->is_group()) {
-    if (words.size() > 1 && !words[1].starts_with('-')) {
-      const std::string prefix = first + " ";
-      found.command = find_command(table, prefix + words[1]);
-      if (!found.command) return unknown_command(table, prefix, words[1]);
-      used = 2;
-    } else if (!asks_for_help(words)) {
+  const bool second = words.size() > 1 && !words[1].starts_with('-');
+  const CommandSpec* member = second ? find_command(table, first + " " + words[1]) : nullptr;
+  if (member) {
+    found.command = member;
+    used = 2;
+  } else if (found.command->is_group()) {
+    if (second) return unknown_command(table, first + " ", words[1]);
+    if (!asks_for_help(words)) {
       std::vector<std::string> names;
       for (const auto* command : commands_of(table, *found.command)) names.push_back(command->name);
       return fail("usage.no_command", "'firestop " + first + "' needs a command",

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/version.h"
 #include "egress/crossing_json.h"
+#include "evidence/anchor.h"
 
 namespace firestop::sandbox {
 namespace {
@@ -46,12 +47,17 @@ Recorder::Recorder(std::unique_ptr<evidence::HostKey> key, std::unique_ptr<evide
 
 Recorder::~Recorder() = default;
 
-Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& run, const std::string&) {
+Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& run,
+                                                  const std::string& anchor) {
   TRY_ASSIGN(auto loaded, evidence::HostKey::load_or_make(config_directory()));
   auto key = std::make_unique<evidence::HostKey>(std::move(loaded));
+  evidence::Anchor given;
+  if (!anchor.empty()) {
+    TRY_ASSIGN(given, evidence::open_anchor(anchor));
+  }
   const JsonObject begin{{"name", plan.name}, {"manifest_digest", plan.seal.digest}, {"version", version()}};
   TRY_ASSIGN(auto log, evidence::Log::create(join_path(run.directory(), kEvidence), run.record().id, *key,
-                                             begin, evidence::LogLimits{}));
+                                             begin, evidence::LogLimits{}, std::move(given)));
   return std::unique_ptr<Recorder>(new Recorder(std::move(key), std::move(log)));
 }
 
