@@ -136,6 +136,25 @@ Range range_of(const Address& address) {
   std::abort();  // the last row is everything
 }
 
+Range range_of(const Network& network) {
+  const auto has = [&](const Address& first, unsigned prefix) {
+    return prefix <= network.prefix() && same_prefix(network.first(), first, prefix);
+  };
+  if (network.first().is_v4()) {
+    for (const Row4& row : kRanges4)
+      if (has(Address::v4(row.first), row.prefix)) return row.range;
+    return {};
+  }
+  for (const Row6& row : kRanges6)
+    if (row.prefix > 0 && has(Address::v6(row.first), row.prefix)) return row.range;
+  return {};
+}
+
+bool reaches(const Network& network, const Address& address) {
+  if (!network.contains(address)) return false;
+  return network.prefix() == address.bits() || range_of(address).reach != Reach::kSpecial;
+}
+
 bool odd_address(std::string_view host) {
   if (host.ends_with('.')) host.remove_suffix(1);
   if (Address::parse(host)) return false;

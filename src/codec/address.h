@@ -82,4 +82,11 @@ class Network {
   unsigned prefix_ = 0;
 };
 
+// What a rule for the network reaches there: special addresses only where it names the one address. Loopback,
+// metadata services and the like come with no network that somebody wrote for what lies around them.
+bool reaches(const Network& network, const Address& address);
+
+// The range that has all of the network, or a public one if there is none.
+Range range_of(const Network& network);
+
 }  // namespace firestop::codec

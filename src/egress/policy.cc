@@ -92,8 +92,8 @@ bool decided_by_git(const std::vector<Rule>& rules, const Authority& to, const P
     return rule.says.git && rule.has_host(to.host) && rule.has_port(to.port);
   });
   if (!has_git) return false;
-  // As a server sees it that undoes the most: escapes of escapes, slashes in a row.
-  std::string lower = all_unescaped(path.read.path);
+  // As a server sees it that undoes the most: escapes, slashes in a row.
+  std::string lower = unescaped(path.read.path);
   for (size_t at = 0; (at = lower.find("//")) != std::string::npos;) lower.erase(at, 1);
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
@@ -209,8 +209,13 @@ ConnectionPlan Policy::connection(const Authority& to) const {
   const auto address = codec::Address::parse(to.host);
   const Rule* nearest = nullptr;
   const Rule* found = nullptr;
+  const Rule* wide = nullptr;
   for (const auto& rule : rules_) {
-    const bool here = address ? rule.network && rule.network->contains(*address) : rule.has_host(to.host);
+    if (address && rule.network && rule.network->contains(*address) &&
+        !codec::reaches(*rule.network, *address))
+      wide = &rule;
+    const bool here =
+        address ? rule.network && codec::reaches(*rule.network, *address) : rule.has_host(to.host);
     if (!here) continue;
     if (!nearest) nearest = &rule;
     if (!rule.has_port(to.port)) continue;
@@ -225,6 +230,11 @@ ConnectionPlan Policy::connection(const Authority& to) const {
     if (address)
       plan.denial.what_to_do =
           "Use the name instead of the address; " + std::string("names are what rules allow.");
+    if (wide && !nearest)
+      plan.denial = deny(codes::kPrivateAddress, wide,
+                         to.host + " is " + codec::range_of(*address).what + ", which no network includes",
+                         std::string(kAsk) + "for a rule with cidr: " + to.host + "/" +
+                             std::to_string(address->bits()) + " and private: true");
     if (nearest) {
       plan.denial.rule = nearest->name;
       plan.denial.message += "; " + nearest->name + " has port " + manifest::ports_words(nearest->says.ports);

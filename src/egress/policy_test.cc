@@ -74,6 +74,7 @@ TEST(Policy, HostsPortsMethodsAndPaths) {
           {"GET", "https://api.example.com:443//v1/x", codes::kPath, "egress[0]"},
           {"GET", "https://api.example.com:443/v1/..;/x", codes::kPath, "egress[0]"},
           {"GET", "https://api.example.com:443/v1/a%2Fb", "", "egress[0]"},
+          {"GET", "https://api.example.com:443/v1/a%252Fb", codes::kPath, "egress[0]"},
           {"GET", "https://api.example.com:8443/v1/models", codes::kNoRule, "egress[0]"},
           {"GET", "https://example.com:443/v1/models", codes::kNoRule, ""},
           {"GET", "https://a.api.example.com:443/v1/models", codes::kNoRule, ""},
@@ -124,34 +125,34 @@ TEST(Policy, ACredentialNeitherWidensNorNarrows) {
 }
 
 TEST(Policy, GitOwnsItsRepositorysRequests) {
-  hold(policy_of(R"(
+  hold(
+      policy_of(R"(
   - {host: git.example.com}
   - {host: git.example.com, git: {repository: acme/widget, fetch: true}}
 )"),
-       {
-           {"GET", "https://git.example.com:443/acme/widget/info/refs?service=git-upload-pack", "",
-            "egress[1]"},
-           {"GET", "https://git.example.com:443/acme/widget.git/info/refs", "", "egress[1]"},
-           {"POST", "https://git.example.com:443/acme/widget.git/git-receive-pack", "", "egress[1]"},
-           {"PUT", "https://git.example.com:443/acme/widget.git/git-receive-pack", codes::kMethod,
-            "egress[1]"},
-           {"GET", "https://git.example.com:443/acme/other/info/refs", codes::kGitRepository, "egress[1]"},
-           {"POST", "https://git.example.com:443/ACME/Widget/git-receive-pack", codes::kGitRepository,
-            "egress[1]"},
-           {"POST", "https://git.example.com:443/x/../acme/widget/git-receive-pack", codes::kPath,
-            "egress[1]"},
-           {"POST", "https://git.example.com:443//acme/widget/git-receive-pack", codes::kPath, "egress[1]"},
-           {"POST", "https://git.example.com:443/acme%2Fwidget/git-receive-pack", codes::kGitRepository,
-            "egress[1]"},
-           {"POST", "https://git.example.com:443/acme/widget%2Fgit-receive-pack", codes::kGitRepository,
-            "egress[1]"},
-           {"POST", "https://git.example.com:443/acme/widget%252Fgit-receive-pack", codes::kGitRepository,
-            "egress[1]"},
-           {"GET", "https://git.example.com:443/acme/widget/info%2F%2Frefs", codes::kGitRepository,
-            "egress[1]"},
-           {"GET", "https://git.example.com:443/acme/widget", "", "egress[0]"},
-           {"GET", "https://git.example.com:443/acme/%77idget/info/refs", "", "egress[1]"},
-       });
+      {
+          {"GET", "https://git.example.com:443/acme/widget/info/refs?service=git-upload-pack", "",
+           "egress[1]"},
+          {"GET", "https://git.example.com:443/acme/widget.git/info/refs", "", "egress[1]"},
+          {"POST", "https://git.example.com:443/acme/widget.git/git-receive-pack", "", "egress[1]"},
+          {"PUT", "https://git.example.com:443/acme/widget.git/git-receive-pack", codes::kMethod,
+           "egress[1]"},
+          {"GET", "https://git.example.com:443/acme/other/info/refs", codes::kGitRepository, "egress[1]"},
+          {"POST", "https://git.example.com:443/ACME/Widget/git-receive-pack", codes::kGitRepository,
+           "egress[1]"},
+          {"POST", "https://git.example.com:443/x/../acme/widget/git-receive-pack", codes::kPath,
+           "egress[1]"},
+          {"POST", "https://git.example.com:443//acme/widget/git-receive-pack", codes::kPath, "egress[1]"},
+          {"POST", "https://git.example.com:443/acme%2Fwidget/git-receive-pack", codes::kGitRepository,
+           "egress[1]"},
+          {"POST", "https://git.example.com:443/acme/widget%2Fgit-receive-pack", codes::kGitRepository,
+           "egress[1]"},
+          {"POST", "https://git.example.com:443/acme/widget%252Fgit-receive-pack", codes::kPath, "egress[1]"},
+          {"GET", "https://git.example.com:443/acme/widget/info%2F%2Frefs", codes::kGitRepository,
+           "egress[1]"},
+          {"GET", "https://git.example.com:443/acme/widget", "", "egress[0]"},
+          {"GET", "https://git.example.com:443/acme/%77idget/info/refs", "", "egress[1]"},
+      });
 }
 
 // Servers that take a method or a path from a header would do what no rule allows.
@@ -224,6 +225,39 @@ TEST(Policy, Connections) {
   }
   EXPECT_TRUE(policy.connection({"a.example.com", 443}).route.private_addresses);
   EXPECT_FALSE(policy.connection({"x.pass.example.com", 443}).route.private_addresses);
+}
+
+// What lies around them does not bring them.
+TEST(Policy, inv02_SpecialAddressesNeedTheirOwnRule) {
+  const auto wide = policy_of(R"(
+  - {cidr: 0.0.0.0/0, port: 80, private: true}
+  - {cidr: "::/0", port: 80, private: true}
+  - {cidr: 168.63.0.0/16, port: 81}
+)");
+  for (const char* host :
+       {"10.1.2.3", "192.168.0.1", "93.184.216.34", "100.64.0.1", "fd00::1", "2606:2800::1"})
+    EXPECT_EQ(wide.connection({host, 80}).use, Use::kTcp) << host;
+  for (const char* host :
+       {"127.0.0.1", "127.255.255.255", "0.0.0.0", "169.254.1.1", "169.254.169.254", "100.100.100.200",
+        "168.63.129.16", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fd00:ec2::254",
+        "fd20:ce::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"}) {
+    const auto plan = wide.connection({host, 80});
+    EXPECT_EQ(plan.use, Use::kDeny) << host;
+    EXPECT_EQ(plan.denial.code, codes::kPrivateAddress) << host;
+    EXPECT_NE(plan.denial.what_to_do.find(host), std::string::npos) << plan.denial.what_to_do;
+  }
+  EXPECT_EQ(wide.connection({"168.63.129.16", 81}).use, Use::kDeny);
+  const auto narrow = policy_of(R"(
+  - {cidr: 10.0.0.0/8, port: 80, private: true}
+  - {cidr: 127.0.0.1/32, port: 80, private: true}
+  - {cidr: 169.254.169.254/32, port: 80, private: true}
+  - {cidr: "fd00:ec2::254/128", port: 80, private: true}
+)");
+  for (const char* host : {"127.0.0.1", "169.254.169.254", "fd00:ec2::254"}) {
+    EXPECT_EQ(narrow.connection({host, 80}).use, Use::kTcp) << host;
+    EXPECT_EQ(narrow.connection({host, 22}).denial.code, codes::kNoRule) << host;
+  }
+  EXPECT_EQ(narrow.connection({"127.0.0.2", 80}).use, Use::kDeny);
 }
 
 TEST(Policy, Names) {

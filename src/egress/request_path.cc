@@ -8,7 +8,6 @@ namespace firestop::egress {
 namespace {
 
 constexpr size_t kMostPath = 8192;  // bytes; servers refuse longer ones
-constexpr int kMostRounds = 4;      // of escapes within escapes
 
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -70,23 +69,25 @@ bool has_overlong(std::string_view bytes) {
   return false;
 }
 
-// A component as deep as its escapes go: no server may see a way up, or another separator, in it.
-std::string why_not_component(std::string_view component) {
-  std::string decoded(component);
-  for (int round = 0; round <= kMostRounds; ++round) {
-    for (size_t at = 0; at <= decoded.size();) {
-      const size_t end = std::min(decoded.find_first_of("/\\", at), decoded.size());
-      if (is_dots(std::string_view(decoded).substr(at, end - at))) return "has '.' or '..' in it";
-      at = end + 1;
-    }
-    if (decoded.find('\\') != std::string::npos) return "has a backslash in it";
-    if (decoded.find('\0') != std::string::npos) return "has NUL in it";
-    if (has_overlong(decoded)) return "has malformed UTF-8 in it";
-    std::string next = decode_once(decoded);
-    if (next == decoded) return {};
-    decoded = std::move(next);
+std::string why_not_decoded(std::string_view component) {
+  for (size_t at = 0; at <= component.size();) {
+    const size_t end = std::min(component.find_first_of("/\\", at), component.size());
+    if (is_dots(component.substr(at, end - at))) return "has '.' or '..' in it";
+    at = end + 1;
   }
-  return "has escapes within escapes in it";
+  if (component.find('\\') != std::string::npos) return "has a backslash in it";
+  if (component.find('\0') != std::string::npos) return "has NUL in it";
+  if (has_overlong(component)) return "has malformed UTF-8 in it";
+  return {};
+}
+
+// As it is and with its escapes undone: no server may see a way up, or another separator, in it. Whoever
+// undoes them twice would see what no pattern was compared with.
+std::string why_not_component(std::string_view component) {
+  if (auto why = why_not_decoded(component); !why.empty()) return why;
+  const std::string decoded = decode_once(component);
+  if (auto why = why_not_decoded(decoded); !why.empty()) return why;
+  return decode_once(decoded) == decoded ? std::string() : "has escapes within escapes in it";
 }
 
 // Characters of a component against a pattern's; '*' stands for any but an escaped slash.
@@ -121,14 +122,8 @@ std::vector<std::string_view> split(std::string_view path) {
 
 }  // namespace
 
-std::string all_unescaped(std::string_view path) {
-  std::string decoded(path);
-  for (int round = 0; round <= kMostRounds; ++round) {
-    std::string next = decode_once(decoded);
-    if (next == decoded) break;
-    decoded = std::move(next);
-  }
-  return decoded;
+std::string unescaped(std::string_view path) {
+  return decode_once(path);
 }
 
 RequestPath read_request_path(std::string_view target) {

@@ -18,9 +18,9 @@ struct RequestPath {
 // `target` as in a request's head: "/path?query" or "*".
 RequestPath read_request_path(std::string_view target);
 
-// With escapes undone until none is left (at most as often as read_request_path() looks): for finding what a
-// server could see in it, never for a match.
-std::string all_unescaped(std::string_view path);
+// With its escapes undone, within which there are none: for finding what a server could see in it, never for
+// a match.
+std::string unescaped(std::string_view path);
 
 // A pattern with its escapes in the same form.
 std::string normal_pattern(std::string_view pattern);

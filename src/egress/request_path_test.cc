@@ -62,6 +62,11 @@ TEST(RequestPath, HasNoFormWhereServersDisagree) {
                              "/a%255Cb",  // a separator to some
                              "/a%00b",
                              "/a%2500b",  // where C strings end
+                             "/a%252Fb",
+                             "/a%25%32%46b",
+                             "/a%25252Fb",
+                             "/a%2541",
+                             "/a%2525",  // an escape within an escape, whatever it is of
                              "/%c0%ae%c0%ae/x",
                              "/a%c0%afb",
                              "/%e0%80%ae/x",

@@ -86,6 +86,9 @@ class RuleLoader {
                !read.public_address && (!place || place->node->text.starts_with('f'))) {
       reader_.fault(*cidr, in_quotes(*text) + " is not a public network",
                     "expected private: true beside it, if that is what is meant");
+    } else if (!read.special.empty()) {
+      reader_.fault(*cidr, in_quotes(*text) + ": each is " + read.special + ", which no network includes",
+                    "expected the one address that is meant, such as 127.0.0.1/32");
     }
     rule_.cidr = *text;
   }

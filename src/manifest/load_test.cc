@@ -307,6 +307,16 @@ TEST(Rules, Networks) {
     EXPECT_TRUE(read_cidr(cidr).public_address) << cidr;
 }
 
+TEST(Rules, NetworksOfWhichEachAddressNeedsItsOwnRule) {
+  for (const char* cidr : {"127.0.0.0/8", "127.0.0.0/31", "169.254.0.0/16", "169.254.169.254/31",
+                           "224.0.0.0/4", "fe80::/10", "fd00:ec2::/32", "::/127", "64:ff9b::/96"})
+    EXPECT_NE(read_cidr(cidr).special, "") << cidr;
+  for (const char* cidr :
+       {"127.0.0.1/32", "169.254.169.254/32", "fd00:ec2::254/128", "10.0.0.0/8", "0.0.0.0/0", "::/0",
+        "fc00::/7", "100.64.0.0/10", "93.184.216.0/24", "168.63.0.0/16"})
+    EXPECT_EQ(read_cidr(cidr).special, "") << cidr;
+}
+
 TEST(Rules, PathsOfRequests) {
   for (const char* path : {"/", "/v1", "/v1/**", "/**/x", "/a*b/c", "/a%2Fb", "/a/"})
     EXPECT_EQ(why_not_request_path(path), "") << path;

@@ -12,6 +12,14 @@ constexpr std::string_view kLower = "abcdefghijklmnopqrstuvwxyz";
 constexpr std::string_view kUpper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr std::string_view kDigits = "0123456789";
 
+// "%25" before two hexadecimal digits.
+bool has_nested_escape(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEFabcdef";
+  for (size_t at = 0; (at = text.find("%25", at)) != std::string_view::npos; at += 3)
+    if (text.substr(at + 3).find_first_not_of(kHex) >= 2 && text.size() >= at + 5) return true;
+  return false;
+}
+
 bool only(std::string_view text, std::initializer_list<std::string_view> sets) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
     return std::any_of(sets.begin(), sets.end(),
@@ -126,6 +134,7 @@ std::string why_not_request_path(std::string_view path) {
     std::transform(part.begin(), part.end(), part.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     for (size_t dot; (dot = part.find("%2e")) != std::string::npos;) part.replace(dot, 3, ".");
+    if (has_nested_escape(part)) return "contains an escape within an escape, which no request may have";
     if (part == "." || part == ".." || part.starts_with("..;")) return "contains '.' or '..'";
     if (part.empty() && end != path.size()) return "contains '//'";
     if (part.find("**") != std::string::npos && part != "**")

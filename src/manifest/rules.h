@@ -30,6 +30,7 @@ std::string why_not_certificates(std::string_view pem);
 struct Cidr {
   std::string why_not;          // empty if it is one
   bool public_address = false;  // whether its first address is reachable by everyone
+  std::string special;  // "a loopback address": what all of several addresses are; rules have them one by one
 };
 Cidr read_cidr(std::string_view text);
 

@@ -74,8 +74,12 @@ std::string why_not_host(std::string_view written) {
 
 Cidr read_cidr(std::string_view text) {
   Cidr read;
-  if (const auto network = codec::Network::parse(text, &read.why_not))
+  if (const auto network = codec::Network::parse(text, &read.why_not)) {
     read.public_address = codec::is_public(network->first());
+    const auto range = codec::range_of(*network);
+    if (range.reach == codec::Reach::kSpecial && network->prefix() < network->first().bits())
+      read.special = range.what;
+  }
   return read;
 }
 
