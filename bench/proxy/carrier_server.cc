@@ -57,6 +57,8 @@ class OpenGuard final : public Guard {
   std::unique_ptr<Exchange> exchange(const Origin& origin) override {
     return std::make_unique<SwappingExchange>(origin);
   }
+  std::optional<Denial> alarm_in_server_name(std::string_view) override { return std::nullopt; }
+  std::optional<Denial> alarm_in(const http::RequestHead&) override { return std::nullopt; }
 };
 
 sockaddr_in loopback(uint16_t port) {

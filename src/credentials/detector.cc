@@ -52,6 +52,7 @@ class PlainFilter : public http::Filter {
     held_.clear();
     return {};
   }
+  size_t held() const override { return held_.size(); }
 
  private:
   Denial deny() const { return found_((*names_)[static_cast<size_t>(hits_.front().text)]); }
@@ -96,6 +97,7 @@ class CodedFilter : public http::Filter {
     held_.clear();
     return {};
   }
+  size_t held() const override { return held_.size() + inflate_->memory(); }
 
  private:
   Denial deny() const { return found_((*names_)[static_cast<size_t>(hits_.front().text)]); }

@@ -1,9 +1,11 @@
 #include "credentials/inflate.h"
 
 #include <brotli/decode.h>
+#include <malloc.h>
 #include <zlib.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "http/message.h"
 
@@ -64,6 +66,7 @@ class Zlib : public Inflate {
     }
   }
   bool ended() const override { return ended_; }
+  size_t memory() const override { return size_t{1} << 15; }
 
  private:
   z_stream stream_{};
@@ -73,7 +76,7 @@ class Zlib : public Inflate {
 
 class Brotli : public Inflate {
  public:
-  Brotli() : state_(::BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {}
+  Brotli() : state_(::BrotliDecoderCreateInstance(&take, &give, this)) {}
   ~Brotli() override { ::BrotliDecoderDestroyInstance(state_); }
   Brotli(const Brotli&) = delete;
   Brotli& operator=(const Brotli&) = delete;
@@ -96,8 +99,21 @@ class Brotli : public Inflate {
     }
   }
   bool ended() const override { return state_ && ::BrotliDecoderIsFinished(state_); }
+  size_t memory() const override { return memory_; }
 
  private:
+  // Its allocator, which counts.
+  static void* take(void* self, size_t bytes) {
+    void* out = std::malloc(bytes);
+    if (out) static_cast<Brotli*>(self)->memory_ += ::malloc_usable_size(out);
+    return out;
+  }
+  static void give(void* self, void* memory) {
+    if (memory) static_cast<Brotli*>(self)->memory_ -= ::malloc_usable_size(memory);
+    std::free(memory);
+  }
+
+  size_t memory_ = 0;
   BrotliDecoderState* state_;
   std::array<uint8_t, kPiece> piece_{};
 };

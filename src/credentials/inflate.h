@@ -19,6 +19,8 @@ class Inflate {
   // "inflate.bad": it is not of this coding, there is something behind its end, or it is a bomb.
   virtual Result<void> feed(std::string_view bytes, const Sink& sink) = 0;
   virtual bool ended() const = 0;  // the coding's own end was seen
+  // Bytes of its window, which whoever compressed the body chose: of br up to 16 MiB.
+  virtual size_t memory() const = 0;
 
   static bool knows(std::string_view coding);
   // Of "gzip", "x-gzip", "deflate", "br", in any case; null for others.

@@ -36,6 +36,7 @@ class Replacer {
     emit(finder_.position(), out);
   }
   bool replaced() const { return replaced_; }
+  size_t held() const { return held_.size(); }
 
  private:
   const Form& form_of(const Finder::Hit& hit) const { return (*forms_)[static_cast<size_t>(hit.text)]; }
@@ -112,6 +113,7 @@ class BodyFilter : public http::Filter {
     replacer_.finish(out);
     return {};
   }
+  size_t held() const override { return replacer_.held() + (inflate_ ? inflate_->memory() : 0); }
 
  private:
   Replacer replacer_;

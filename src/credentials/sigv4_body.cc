@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/digest.h"
 
@@ -58,6 +59,7 @@ class Chunks : public http::Filter {
     if (state_ != State::kEnd) return bad_("it ends too early");
     return {};
   }
+  size_t held() const override { return data_.capacity(); }
 
  private:
   enum class State { kHead, kData, kDataEnd, kTrailer, kEnd };
@@ -111,7 +113,8 @@ class Chunks : public http::Filter {
     out += kSignature;
     out += our_last_ + "\r\n";
     const bool last = data_.empty();
-    if (!last) out += data_ + "\r\n";
+    if (!last) out.append(data_).append("\r\n");
+    data_ = {};
     state_ = last ? State::kTrailer : State::kHead;
     return {};
   }
@@ -163,9 +166,13 @@ class WholeBody : public http::Filter {
   }
   std::optional<Denial> finish(std::string& out) override {
     if (auto denial = sign_(sigv4_body_hash(body_))) return denial;
-    out += body_;
+    if (out.empty())
+      out = std::exchange(body_, {});
+    else
+      out += std::exchange(body_, {});
     return {};
   }
+  size_t held() const override { return body_.capacity(); }
   bool decides() const override { return true; }
 
  private:

@@ -9,22 +9,31 @@ namespace {
 using http::Denial;
 
 constexpr size_t kMostHeld = 64u << 10;
+constexpr size_t kMostPieces = 4096;  // frames that wait behind payload that is held back
+
+// Of the two streams of text within one of frames: control frames (RFC 6455, section 5.5) stand anywhere
+// between the pieces of a message, and are no part of it.
+enum Text : size_t { kMessage, kControl, kTexts };
+
+Text text_of(std::string_view head) {
+  return (static_cast<unsigned char>(head.front()) & 0x08) != 0 ? kControl : kMessage;
+}
 
 class OutFilter : public http::Filter {
  public:
-  explicit OutFilter(std::unique_ptr<http::Filter> detector) : detector_(std::move(detector)) {}
+  explicit OutFilter(WebsocketFilters detectors) : detectors_(std::move(detectors)) {}
 
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override {
     std::optional<Denial> denial;
     reader_.feed(
-        bytes, [](std::string_view) {},
+        bytes, [&](std::string_view head) { text_ = text_of(head); },
         [&](std::string_view payload) {
           shown_ += payload.size();
-          if (!denial) denial = detector_->feed(payload, passed_);
+          if (!denial) denial = detector(text_).feed(payload, passed_);
         });
     if (denial) return denial;
     held_.append(bytes);
-    // What the detector holds back of the payload holds back the frames that it came in.
+    // What a detector holds back of the payload holds back the frames that it came in.
     returned_ += passed_.size();
     passed_.clear();
     if (returned_ == shown_ || held_.size() > kMostHeld) {
@@ -34,68 +43,94 @@ class OutFilter : public http::Filter {
     return {};
   }
   std::optional<Denial> finish(std::string& out) override {
-    if (auto denial = detector_->finish(passed_)) return denial;
+    for (const Text text : {kMessage, kControl})
+      if (auto denial = detector(text).finish(passed_)) return denial;
     out += held_;
     held_.clear();
     return {};
   }
+  size_t held() const override { return held_.size(); }
 
  private:
+  http::Filter& detector(Text text) { return text == kControl ? *detectors_.control : *detectors_.message; }
+
   FrameReader reader_;
-  std::unique_ptr<http::Filter> detector_;
+  WebsocketFilters detectors_;
+  Text text_ = kMessage;
   std::string held_, passed_;
   uint64_t shown_ = 0, returned_ = 0;
 };
 
 class InFilter : public http::Filter {
  public:
-  explicit InFilter(std::unique_ptr<http::Filter> scrubber) : scrubber_(std::move(scrubber)) {}
+  InFilter(WebsocketFilters scrubbers, std::function<Denial(const std::string&)> bad)
+      : scrubbers_(std::move(scrubbers)), bad_(std::move(bad)) {}
 
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override {
     std::optional<Denial> denial;
     reader_.feed(
-        bytes, [&](std::string_view head) { heads_.push_back({taken_, std::string(head)}); },
+        bytes,
+        [&](std::string_view head) {
+          text_ = text_of(head);
+          pieces_.push_back({text_, 0, std::string(head)});
+          if (pieces_.size() > kMostPieces) weave(out);
+          if (pieces_.size() > kMostPieces && !denial)
+            denial = bad_("more frames than can wait for the end of what may be a credential's value");
+        },
         [&](std::string_view payload) {
-          taken_ += payload.size();
-          if (!denial) denial = scrubber_->feed(payload, clean_);
+          if (denial) return;
+          pieces_.back().payload += payload.size();
+          denial = scrubber(text_).feed(payload, clean_[text_]);
         });
     if (denial) return denial;
     weave(out);
     return {};
   }
   std::optional<Denial> finish(std::string& out) override {
-    if (auto denial = scrubber_->finish(clean_)) return denial;
+    for (const Text text : {kMessage, kControl})
+      if (auto denial = scrubber(text).finish(clean_[text])) return denial;
     weave(out);
     return {};
   }
+  size_t held() const override {
+    return scrubbers_.message->held() + scrubbers_.control->held() + pieces_.size() * sizeof(Piece);
+  }
 
  private:
-  struct Head {
-    uint64_t at = 0;  // bytes of payload that stand before it
-    std::string bytes;
+  struct Piece {  // of a frame: its head, while that has not gone out, and payload
+    Text text = kMessage;
+    uint64_t payload = 0;
+    std::string head;
   };
 
-  // Heads go out where they stood, once all payload before them has.
+  http::Filter& scrubber(Text text) { return text == kControl ? *scrubbers_.control : *scrubbers_.message; }
+
+  // Frames go out in the order in which they came, as far as the scrubbers have given them back.
   void weave(std::string& out) {
-    size_t used = 0;
-    while (!heads_.empty() && heads_.front().at <= given_ + (clean_.size() - used)) {
-      const auto before = static_cast<size_t>(heads_.front().at - given_);
-      out.append(clean_, used, before);
-      used += before;
-      given_ += before;
-      out += heads_.front().bytes;
-      heads_.pop_front();
+    size_t used[kTexts] = {};
+    while (!pieces_.empty()) {
+      Piece& first = pieces_.front();
+      out += first.head;
+      first.head.clear();
+      std::string& clean = clean_[first.text];
+      size_t& at = used[first.text];
+      const auto count = static_cast<size_t>(std::min<uint64_t>(first.payload, clean.size() - at));
+      out.append(clean, at, count);
+      at += count;
+      first.payload -= count;
+      // The last one may still be read.
+      if (first.payload > 0 || pieces_.size() == 1) break;
+      pieces_.pop_front();
     }
-    out.append(clean_, used);
-    given_ += clean_.size() - used;
-    clean_.clear();
+    for (const Text text : {kMessage, kControl}) clean_[text].erase(0, used[text]);
   }
 
   FrameReader reader_;
-  std::unique_ptr<http::Filter> scrubber_;
-  std::deque<Head> heads_;
-  std::string clean_;
-  uint64_t taken_ = 0, given_ = 0;
+  WebsocketFilters scrubbers_;
+  std::function<Denial(const std::string&)> bad_;
+  Text text_ = kMessage;
+  std::deque<Piece> pieces_;
+  std::string clean_[kTexts];
 };
 
 }  // namespace
@@ -143,12 +178,13 @@ void FrameReader::feed(std::string_view bytes, const std::function<void(std::str
   }
 }
 
-std::unique_ptr<http::Filter> websocket_detector(std::unique_ptr<http::Filter> detector) {
-  return std::make_unique<OutFilter>(std::move(detector));
+std::unique_ptr<http::Filter> websocket_detector(WebsocketFilters detectors) {
+  return std::make_unique<OutFilter>(std::move(detectors));
 }
 
-std::unique_ptr<http::Filter> websocket_scrubber(std::unique_ptr<http::Filter> scrubber) {
-  return std::make_unique<InFilter>(std::move(scrubber));
+std::unique_ptr<http::Filter> websocket_scrubber(WebsocketFilters scrubbers,
+                                                 std::function<Denial(const std::string&)> bad) {
+  return std::make_unique<InFilter>(std::move(scrubbers), std::move(bad));
 }
 
 }  // namespace firestop::credentials

@@ -30,9 +30,17 @@ class FrameReader {
   std::string unmasked_;
 };
 
-// Passes frames as they came, and shows their payload to `detector`, whose denial ends them.
-std::unique_ptr<http::Filter> websocket_detector(std::unique_ptr<http::Filter> detector);
-// Passes heads as they came, and the payload through `scrubber`, which must keep the length.
-std::unique_ptr<http::Filter> websocket_scrubber(std::unique_ptr<http::Filter> scrubber);
+// Messages are one text, whatever frames they are cut into, and what control frames between these say
+// another.
+struct WebsocketFilters {
+  std::unique_ptr<http::Filter> message, control;
+};
+
+// Passes frames as they came, and shows their payload to detectors, whose denial ends them.
+std::unique_ptr<http::Filter> websocket_detector(WebsocketFilters detectors);
+// Passes heads as they came, and the payload through scrubbers, which must keep the length. More frames than
+// a bound that come while payload is held back are `bad`.
+std::unique_ptr<http::Filter> websocket_scrubber(WebsocketFilters scrubbers,
+                                                 std::function<http::Denial(const std::string& why)> bad);
 
 }  // namespace firestop::credentials

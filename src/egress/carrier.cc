@@ -7,7 +7,11 @@
 namespace firestop::egress {
 
 Carrier::Carrier(Loop& loop, Parts parts)
-    : loop_(loop), parts_(std::move(parts)), later_(loop), pool_(loop, parts_.dialer, parts_.origin_tls) {}
+    : loop_(loop),
+      parts_(std::move(parts)),
+      later_(loop),
+      pool_(loop, parts_.dialer, parts_.origin_tls),
+      holding_(parts_.most_held) {}
 
 Carrier::~Carrier() {
   ending_ = true;
@@ -44,9 +48,9 @@ void Carrier::relay(const Origin& origin, OriginPool::Wire wire, http::RequestHe
     later_.destroy(std::move(*at));
     relays_.erase(at);
   };
-  *at = std::make_unique<ExchangeRelay>(
-      ExchangeRelay::Context{loop_, parts_.guard, pool_, parts_.record, parts_.spend, parts_.times, over},
-      origin, wire, std::move(head), std::move(stream), refusal);
+  *at = std::make_unique<ExchangeRelay>(ExchangeRelay::Context{loop_, parts_.guard, pool_, parts_.record,
+                                                               parts_.spend, parts_.times, holding_, over},
+                                        origin, wire, std::move(head), std::move(stream), refusal);
   (*at)->start();
 }
 

@@ -2,7 +2,8 @@
 // authority, reads HTTP and has every request judged, forwards unread what a rule says so of, and records all
 // of it. Knows no rule and no credential: that is the guard's. One loop, one sandbox.
 //
-// Memory of a connection that idles is some 2 KiB, with TLS some 20 KiB; one that is busy holds up to 1 MiB.
+// Memory of a connection that idles is some 2 KiB, with TLS some 20 KiB; one that is busy holds up to 1 MiB,
+// and bodies that wait up to kMostHeld, all together.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,9 @@ class Carrier {
  public:
   static constexpr std::chrono::seconds kFirstBytes{15};  // until it is clear what a connection is
   static constexpr std::chrono::seconds kHandshake{15};
+  // Bytes of all bodies that wait (http/hold_budget.h); with what is copied on the way an eighth to a half of
+  // what the process may have (lock_down.h).
+  static constexpr size_t kMostHeld = 128u << 20;
 
   struct Parts {  // all outlive the carrier
     Guard& guard;
@@ -39,6 +43,7 @@ class Carrier {
     Recorder record;
     std::function<bool(uint64_t bytes)> spend;  // limits.network.bytes; false: no more. May be empty
     RelayTimes times{};
+    size_t most_held = kMostHeld;
     std::chrono::milliseconds first_bytes = kFirstBytes;
     std::chrono::milliseconds head_time = std::chrono::seconds(30), idle = std::chrono::seconds(120);
   };
@@ -75,6 +80,7 @@ class Carrier {
   Parts parts_;
   Later later_;
   OriginPool pool_;
+  http::HoldBudget holding_;
   std::list<std::unique_ptr<Connection>> connections_;
   std::list<std::unique_ptr<ExchangeRelay>> relays_;
   bool ending_ = false;

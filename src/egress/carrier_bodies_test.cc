@@ -34,6 +34,24 @@ class Script : public Filter {
   std::string detail_;
 };
 
+// Lets nothing go before it has all, as a signature over a body makes it.
+class Whole : public Filter {
+ public:
+  std::optional<Denial> feed(std::string_view bytes, std::string&) override {
+    body_.append(bytes);
+    return std::nullopt;
+  }
+  std::optional<Denial> finish(std::string& out) override {
+    out += std::exchange(body_, {});
+    return std::nullopt;
+  }
+  bool decides() const override { return true; }
+  size_t held() const override { return body_.size(); }
+
+ private:
+  std::string body_;
+};
+
 std::unique_ptr<Filter> replacing(char from, std::string to) {
   return std::make_unique<Script>(
       [from, to](std::string_view bytes, std::string& out) -> std::optional<Denial> {
@@ -372,6 +390,41 @@ TEST_F(CarrierLab, ASlowOriginHoldsUpTheUpload) {
     EXPECT_LT(sent, 24u << 20);
   });
   settle();
+}
+
+// Bodies that wait are bounded one by one, and all together: what does not fit is refused, the others go on.
+TEST_F(CarrierLab, inv05_BodiesThatWaitAreBoundedTogether) {
+  most_held_ = 1 << 20;
+  guard_.request_body = [] { return std::make_unique<Whole>(); };
+  start();
+  const std::string body = noise(400 << 10);
+  const std::string head =
+      "PUT /x HTTP/1.1\r\nHost: a.example\r\nContent-Length: " + std::to_string(body.size() + 1) + "\r\n\r\n";
+  const auto begin = [&] {
+    UniqueFd guest = this->guest();
+    send_all(guest, head);
+    send_all(guest, body);
+    return guest;
+  };
+  const auto finish = [&](const UniqueFd& guest) {
+    send_all(guest, "z");
+    const UniqueFd origin = this->origin();
+    received_until(origin, "\r\n\r\n");
+    EXPECT_TRUE(received_exactly(origin, body.size()) == body);
+    EXPECT_EQ(received_exactly(origin, 1), "z");
+    send_all(origin, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_EQ(received_until(guest, "\r\n\r\n"), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  };
+  beside([&] {
+    const UniqueFd first = begin(), second = begin(), third = begin();
+    const std::string refused = received_until(third, "again.\n");
+    EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << refused;
+    EXPECT_NE(refused.find("limit.held"), std::string::npos) << refused;
+    finish(first);
+    finish(second);
+    // What they held was given back.
+    finish(begin());
+  });
 }
 
 }  // namespace

@@ -109,6 +109,9 @@ void Carrier::Connection::answer_connect(const codec::Http1Request& request) {
   origin_.asked = {request.authority.host, request.authority.port};
   by_name_ = false;
   plan_ = carrier_.parts_.guard.connection(origin_.asked);
+  const http::RequestHead head{
+      .method = request.method, .authority = origin_.asked, .headers = request.fields};
+  if (const auto alarm = carrier_.parts_.guard.alarm_in(head)) return refuse_connect(*alarm);
   if (plan_.use == ConnectionPlan::Use::kDeny) return refuse_connect(plan_.denial);
   // A fresh connection takes so few bytes at once.
   static constexpr std::string_view kYes = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -133,7 +136,7 @@ void Carrier::Connection::refuse_connect(const Denial& denial) {
   crossing.rule = denial.rule;
   crossing.method = "CONNECT";
   crossing.status = answer.status;
-  carrier_.parts_.record(crossing);
+  tell(crossing, denial);
   gone();
 }
 
@@ -160,6 +163,11 @@ void Carrier::Connection::look_at_first_bytes() {
 }
 
 void Carrier::Connection::on_hello(const codec::ClientHello& hello) {
+  if (auto alarm = carrier_.parts_.guard.alarm_in_server_name(hello.server_name)) {
+    plan_.use = ConnectionPlan::Use::kDeny;
+    plan_.denial = std::move(*alarm);
+    return drop("denied", plan_.denial.code, plan_.denial.message);
+  }
   if (plan_.use != ConnectionPlan::Use::kPassThrough) return open_tls(hello);
   if (const auto differs = server_name_differs(hello, plan_.route, origin_.asked)) {
     return drop("denied", differs->code, differs->message);
@@ -263,6 +271,17 @@ Crossing Carrier::Connection::crossing_of(const char* verdict, const std::string
   return out;
 }
 
+// An alarm beside what was denied for it.
+void Carrier::Connection::tell(const Crossing& crossing, const Denial& denial) {
+  if (denial.alarm) {
+    Crossing alarm = crossing;
+    alarm.kind = Crossing::Kind::kAlarm;
+    alarm.credential = denial.credential;
+    carrier_.parts_.record(alarm);
+  }
+  carrier_.parts_.record(crossing);
+}
+
 // Resets it: what it was cannot be answered.
 void Carrier::Connection::drop(const char* verdict, const std::string& code, const std::string& detail) {
   if (gone_) return;
@@ -271,7 +290,7 @@ void Carrier::Connection::drop(const char* verdict, const std::string& code, con
   Crossing crossing = denied ? crossing_of("denied", plan_.denial.code, plan_.denial.message)
                              : crossing_of(verdict, code, detail);
   crossing.rule = denied ? plan_.denial.rule : plan_.route.rule;
-  carrier_.parts_.record(crossing);
+  tell(crossing, denied ? plan_.denial : Denial{});
   stop_reading();
   if (shaking_) shaking_->break_on_close();
   if (socket_.valid()) reset(std::move(socket_));

@@ -36,6 +36,7 @@ class Carrier::Connection : public http::RequestHandler {
   void end_if_idle();
   void stop_reading();
   Crossing crossing_of(const char* verdict, const std::string& code, const std::string& detail) const;
+  void tell(const Crossing& crossing, const Denial& denial);
   void drop(const char* verdict, const std::string& code, const std::string& detail);
   void gone();
   void on_request(http::RequestHead head, std::unique_ptr<http::ServerStream> stream) override;

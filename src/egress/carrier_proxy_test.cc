@@ -59,6 +59,29 @@ TEST_F(CarrierLab, ConnectThatIsDenied) {
   EXPECT_EQ(record(), "connection denied egress.no_rule tcp://b.example:443 CONNECT  403\n");
 }
 
+TEST_F(CarrierLab, inv08_APlaceholderInConnectIsAnAlarm) {
+  guard_.placeholder = "sk-secret";
+  for (const std::string request :
+       {"CONNECT sk-secret.example:443 HTTP/1.1\r\nHost: sk-secret.example:443\r\n\r\n",
+        "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Authorization: Bearer "
+        "sk-secret\r\n\r\n",
+        "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nsk-secret: x\r\n\r\n"}) {
+    crossings_.clear();
+    beside([&] {
+      const UniqueFd client = proxy_client();
+      send_all(client, request);
+      const std::string answer = received_all(client);
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 Forbidden\r\n")) << answer;
+    });
+    settle();
+    ASSERT_EQ(crossings_.size(), 2u) << request << record();
+    EXPECT_EQ(crossings_[0].kind, Crossing::Kind::kAlarm) << request;
+    EXPECT_EQ(crossings_[0].credential, "model");
+    EXPECT_EQ(crossings_[1].code, "credential.elsewhere");
+  }
+  EXPECT_EQ(dialer_.dialled, 0);
+}
+
 TEST_F(CarrierLab, AbsoluteFormToSeveralOriginsOnOneConnection) {
   beside([&] {
     const UniqueFd client = proxy_client();

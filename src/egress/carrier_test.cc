@@ -130,6 +130,45 @@ TEST_F(CarrierLab, AnAlarmIsToldBesideItsRequest) {
   EXPECT_EQ(crossings_[0].credential, "model");
 }
 
+// Of TLS that is opened, and of TLS that is passed through.
+TEST_F(CarrierLab, inv08_APlaceholderInTheServerNameIsAnAlarm) {
+  guard_.placeholder = "sk-secret";
+  for (const auto use : {ConnectionPlan::Use::kHttp, ConnectionPlan::Use::kPassThrough}) {
+    crossings_.clear();
+    guard_.plan = [use](const Authority&) { return plan(use); };
+    beside([&] { EXPECT_FALSE(tls_guest("sk-secret.a.example").ok()); });
+    settle();
+    EXPECT_EQ(record(),
+              "alarm denied credential.elsewhere tcp://a.example:443\n"
+              "connection denied credential.elsewhere tcp://a.example:443\n");
+    ASSERT_FALSE(crossings_.empty());
+    EXPECT_EQ(crossings_[0].credential, "model");
+  }
+  EXPECT_EQ(dialer_.dialled, 0);
+}
+
+TEST_F(CarrierLab, inv08_APlaceholderInARequestThatIsDeniedAnywayIsAnAlarm) {
+  guard_.placeholder = "sk-secret";
+  guard_.plan = [](const Authority&) {
+    ConnectionPlan out;
+    out.denial = denial(403, "egress.no_rule", "no rule");
+    return out;
+  };
+  for (const std::string head : {"GET / HTTP/1.1\r\nHost: sk-secret.example\r\n\r\n",
+                                 "GET / HTTP/1.1\r\nHost: a.example\r\nX-Key: sk-secret\r\n\r\n"}) {
+    crossings_.clear();
+    beside([&] {
+      const UniqueFd guest = this->guest();
+      send_all(guest, head);
+      EXPECT_TRUE(received_until(guest, "\r\n\r\n").starts_with("HTTP/1.1 403 "));
+    });
+    settle();
+    EXPECT_EQ(record(),
+              "alarm denied credential.elsewhere http://a.example:80 GET /\n"
+              "request denied credential.elsewhere http://a.example:80 GET / 403\n");
+  }
+}
+
 TEST_F(CarrierLab, inv07_WhatIsNotClearIsAnsweredWith400AndNeverForwarded) {
   const char* requests[] = {
       "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n",

@@ -24,5 +24,6 @@ inline constexpr const char* kCredentialElsewhere = "credential.elsewhere";  // 
 inline constexpr const char* kLimitConnections = "limit.connections";
 inline constexpr const char* kLimitNames = "limit.names";
 inline constexpr const char* kLimitBytes = "limit.bytes";
+inline constexpr const char* kLimitHeld = "limit.held";  // all bodies that wait hold too much together
 
 }  // namespace firestop::egress::codes

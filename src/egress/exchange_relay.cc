@@ -35,6 +35,11 @@ Denial failed(int status, const char* code, const Route& route, std::string mess
   return out;
 }
 
+// Beyond what back-pressure keeps streams at.
+size_t beyond_mark(const http::Stream* stream) {
+  return stream && stream->buffered() > http::kHighWater ? stream->buffered() - http::kHighWater : 0;
+}
+
 }  // namespace
 
 class ExchangeRelay::GuestSide : public http::StreamReceiver {
@@ -73,6 +78,7 @@ ExchangeRelay::ExchangeRelay(Context context, const Origin& origin, OriginPool::
       guest_side_(std::make_unique<GuestSide>(*this)),
       origin_side_(std::make_unique<OriginSide>(*this)),
       guest_(std::move(stream)),
+      counted_(context_.holding),
       deadline_(context_.loop, [this] {
         if (state_ == State::kSwallowing) return end("");
         if (answer_begun_) return fail("nothing came or went for too long");
@@ -105,7 +111,10 @@ ExchangeRelay::~ExchangeRelay() {
 }
 
 void ExchangeRelay::start() {
-  if (refusal_) return deny(*refusal_);
+  if (refusal_) {
+    const auto alarm = context_.guard.alarm_in(head_);
+    return deny(alarm ? *alarm : *refusal_);
+  }
   if (context_.spend && !context_.spend(crossing_.bytes_out)) {
     return deny(failed(403, codes::kLimitBytes, {}, "this sandbox has used up its bytes of network"));
   }
@@ -179,6 +188,26 @@ bool ExchangeRelay::spend(uint64_t bytes) {
   return false;
 }
 
+size_t ExchangeRelay::held_now() const {
+  size_t out = held_.size() + beyond_mark(guest_.get()) + beyond_mark(to_origin_.get());
+  if (!exchange_ || state_ == State::kAdmitting) return out;
+  for (const Filter* filter : {exchange_->request_body(), exchange_->response_body(),
+                               exchange_->websocket_out(), exchange_->websocket_in()})
+    if (filter) out += filter->held();
+  return out;
+}
+
+void ExchangeRelay::count_held() {
+  if (state_ == State::kOver || state_ == State::kSwallowing || counted_.set(held_now())) return;
+  Denial denial;
+  denial.status = 503;
+  denial.code = codes::kLimitHeld;
+  denial.rule = crossing_.rule;
+  denial.message = "this and other requests that wait are more than the sandbox's network can hold at once";
+  denial.what_to_do = "Make fewer at once, and try again.";
+  deny(denial);
+}
+
 void ExchangeRelay::on_guest_data(std::string_view bytes) {
   if (state_ == State::kOver) return;
   if (state_ == State::kSwallowing) {
@@ -191,14 +220,17 @@ void ExchangeRelay::on_guest_data(std::string_view bytes) {
   guest_owed_ += bytes.size();
   if (state_ == State::kAdmitting) {
     held_.append(bytes);  // bounded: nothing is given back
-    return;
+    return count_held();
   }
   if (!spend(bytes.size())) return;
-  Filter* filter = tunnel_ ? exchange_->websocket_out() : exchange_->request_body();
-  if (!filter) return send_to_origin(bytes);
-  std::string out;
-  if (const auto denial = filter->feed(bytes, out)) return deny(*denial);
-  send_to_origin(out);
+  if (Filter* filter = tunnel_ ? exchange_->websocket_out() : exchange_->request_body()) {
+    std::string out;
+    if (const auto denial = filter->feed(bytes, out)) return deny(*denial);
+    send_to_origin(out);
+  } else {
+    send_to_origin(bytes);
+  }
+  count_held();
 }
 
 void ExchangeRelay::send_to_origin(std::string_view bytes) {
@@ -222,6 +254,7 @@ void ExchangeRelay::send_to_origin(std::string_view bytes) {
 }
 
 void ExchangeRelay::give_back_to_guest() {
+  count_held();
   if (state_ != State::kRelaying || !to_origin_ || to_origin_->buffered() > http::kHighWater) return;
   if (guest_owed_ > 0) guest_->consumed(std::exchange(guest_owed_, 0));
 }
@@ -242,6 +275,8 @@ void ExchangeRelay::on_guest_end(http::Headers trailers) {
   }
   if (filter && !tunnel_) crossing_.detail = filter->detail();
   if (!out.empty()) send_to_origin(out);
+  count_held();
+  if (state_ == State::kSwallowing || state_ == State::kOver) return;
   if (state_ == State::kHolding) connect();
   end_to_origin();
   set_deadline();
@@ -289,6 +324,7 @@ void ExchangeRelay::on_origin_data(std::string_view bytes) {
   } else {
     guest_->send_data(bytes);
   }
+  count_held();
   set_deadline();
   give_back_to_origin();
 }
@@ -370,7 +406,12 @@ void ExchangeRelay::answer_with(const Denial& denial) {
   if (!more) return end("");
   deadline_.set(std::chrono::seconds(5));
   swallowed_ = guest_owed_ + held_.size();
-  held_.clear();
+  held_ = {};
+  // What its filters hold is nobody's any more; they may be who said no.
+  let_go_ = context_.loop.once(std::chrono::milliseconds(0), [this] {
+    exchange_.reset();
+    (void)counted_.set(0);
+  });
   guest_->consumed(std::exchange(guest_owed_, 0));
 }
 

@@ -1,6 +1,6 @@
 // One request of the guest's and its answer: asked of the guard, carried to the origin and back, recorded
-// once. Memory: what the streams buffer (http/stream.h), what filters hold back, and kMostHeld of a body that
-// arrives before the origin is connected.
+// once. Memory: what the streams buffer (http/stream.h), and what is counted in `holding`: what filters hold
+// back, a body that arrives before the origin is connected, and what a filter gave out at once.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "egress/guard.h"
 #include "egress/origin_pool.h"
 #include "http/deadline.h"
+#include "http/hold_budget.h"
 #include "http/stream.h"
 
 namespace firestop::egress {
@@ -37,6 +38,7 @@ class ExchangeRelay {
     const Recorder& record;
     const std::function<bool(uint64_t)>& spend;  // limits.network.bytes; false: no more. May be empty
     RelayTimes times;
+    http::HoldBudget& holding;
     std::function<void(ExchangeRelay*)> over;  // may destroy it a moment later, not at once
   };
   // `refusal`: set when the connection is denied already, and every request on it is answered so.
@@ -68,6 +70,8 @@ class ExchangeRelay {
   void on_origin_abort(const std::string& why);
   bool try_again();
   bool spend(uint64_t bytes);
+  size_t held_now() const;
+  void count_held();
   void deny(const Denial& denial);
   void answer_with(const Denial& denial);
   void fail(const std::string& why);
@@ -89,6 +93,8 @@ class ExchangeRelay {
   std::unique_ptr<http::ServerStream> guest_;
   std::unique_ptr<http::ClientStream> to_origin_;
   std::unique_ptr<OriginPool::Attempt> attempt_;
+  http::Held counted_;
+  Loop::Handle let_go_;
   std::string accept_;                       // for denials
   std::string held_;                         // for the origin, before it is connected
   http::Headers trailers_;                   // of the request

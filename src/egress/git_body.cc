@@ -50,6 +50,7 @@ class Plain {
     }));
     return outcome;
   }
+  size_t memory() const { return inflate_ ? inflate_->memory() : 0; }
 
  private:
   std::unique_ptr<credentials::Inflate> inflate_;
@@ -192,6 +193,9 @@ class PushBody : public GitBody {
     return std::nullopt;
   }
 
+  // What was read of the commands is of a size with them.
+  size_t held() const override { return 2 * held_.size() + plain_.memory(); }
+
   std::string detail() const override {
     const auto& updates = commands_.push().updates;
     if (updates.empty()) return "push: nothing";
@@ -263,6 +267,7 @@ class FetchBody : public GitBody {
     return std::nullopt;
   }
 
+  size_t held() const override { return held_.size() + plain_.memory(); }
   std::string detail() const override { return "fetch"; }
 
  private:

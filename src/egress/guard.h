@@ -79,6 +79,10 @@ class Guard {
   // `to.host`: a canonical name, or an address as text ("192.0.2.1", "2001:db8::1") where none was asked for.
   virtual ConnectionPlan connection(const Authority& to) = 0;
   virtual std::unique_ptr<Exchange> exchange(const Origin& origin) = 0;
+  // What is seen without an exchange: an alarm if a placeholder stands in it, else nothing. The name is that
+  // of TLS; the head is CONNECT's, or that of a request on a connection that is denied.
+  virtual std::optional<Denial> alarm_in_server_name(std::string_view name) = 0;
+  virtual std::optional<Denial> alarm_in(const http::RequestHead& head) = 0;
 };
 
 }  // namespace firestop::egress

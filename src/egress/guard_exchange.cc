@@ -83,6 +83,7 @@ class Chain : public Filter {
     return second_->finish(out);
   }
   bool decides() const override { return first_->decides() || second_->decides(); }
+  size_t held() const override { return first_->held() + second_->held(); }
   std::string detail() const override {
     return first_->detail().empty() ? second_->detail() : first_->detail();
   }
@@ -95,6 +96,19 @@ class Chain : public Filter {
 std::unique_ptr<Filter> chain(std::unique_ptr<Filter> first, std::unique_ptr<Filter> second) {
   if (!first || !second) return first ? std::move(first) : std::move(second);
   return std::make_unique<Chain>(std::move(first), std::move(second));
+}
+
+std::optional<Denial> alarm_in(credentials::Detector& detector, const http::Headers& headers,
+                               const std::string& what, const std::string& rule) {
+  std::string all;
+  for (const auto& header : headers) {
+    if (const auto* credential = detector.find(header.value))
+      return elsewhere(*credential, what + " " + header.name.substr(0, 64), rule);
+    all.append(header.name).append(header.value);
+  }
+  // In a name, or cut into several headers.
+  if (const auto* credential = detector.find(all)) return elsewhere(*credential, what + "s", rule);
+  return {};
 }
 
 // Where a placeholder stands in its place.
@@ -133,7 +147,7 @@ class GuardedExchange : public Exchange {
   Filter* websocket_in() override { return websocket_in_.get(); }
 
   std::optional<Denial> request_trailers(http::Headers& trailers) override {
-    return find_in(trailers, "a trailer");
+    return alarm_in(state_.detector, trailers, "a trailer", route_.rule);
   }
 
   std::optional<Denial> answer(http::ResponseHead& head) override {
@@ -142,8 +156,13 @@ class GuardedExchange : public Exchange {
     if (scrubber->empty()) return {};
     for (auto& header : head.headers) scrubber->scrub(header.value);
     if (head.status == 101) {
+      constexpr credentials::Scrubber::Shape kShape{.same_length = true, .live = true};
       websocket_in_ = credentials::websocket_scrubber(
-          scrubber->body_filter("", {.same_length = true, .live = true}, bad_answer()));
+          {.message = scrubber->body_filter("", kShape, bad_answer()),
+           .control = scrubber->body_filter("", kShape, bad_answer())},
+          [rule = route_.rule](const std::string& why) {
+            return denial(502, codes::kBadRequest, rule, "the origin sends " + why, "Connect again.");
+          });
       return {};
     }
     if (head.status < 200 || head.status == 304 || head_only_ || head.body.kind == http::Body::Kind::kNone)
@@ -221,7 +240,9 @@ class GuardedExchange : public Exchange {
                     "Send it without Content-Encoding.");
     };
     if (websocket)
-      websocket_out_ = credentials::websocket_detector(state_.detector.body_filter("", found, bad));
+      websocket_out_ =
+          credentials::websocket_detector({.message = state_.detector.body_filter("", found, bad),
+                                           .control = state_.detector.body_filter("", found, bad)});
     if (head.body.kind != http::Body::Kind::kNone)
       request_body_ =
           chain(std::move(request_body_),
@@ -308,34 +329,14 @@ class GuardedExchange : public Exchange {
     });
   }
 
+  std::optional<Denial> find_in(const http::RequestHead& head) const {
+    return egress::alarm_in(state_.detector, head, route_.rule);
+  }
+
   Denial unavailable(const std::string& why) const {
     return denial(502, codes::kCredentialUnavailable, route_.rule,
                   "credential " + credential_->name + " cannot be had: " + why,
                   "Nothing was sent. Try again later, or tell the operator of the sandbox.");
-  }
-
-  std::optional<Denial> find_in(const http::RequestHead& head) const {
-    if (state_.detector.empty()) return {};
-    if (const auto* credential = state_.detector.find_in_name(head.authority.host))
-      return elsewhere(*credential, "the host's name", route_.rule);
-    if (const auto* credential = state_.detector.find(head.target))
-      return elsewhere(*credential, "the path or query", route_.rule);
-    if (const auto* credential = state_.detector.find(head.method))
-      return elsewhere(*credential, "the method", route_.rule);
-    return find_in(head.headers, "header");
-  }
-
-  std::optional<Denial> find_in(const http::Headers& headers, const std::string& what) const {
-    std::string all;
-    for (const auto& header : headers) {
-      if (const auto* credential = state_.detector.find(header.value))
-        return elsewhere(*credential, what + " " + header.name.substr(0, 64), route_.rule);
-      all.append(header.name).append(header.value);
-    }
-    // In a name, or cut into several headers.
-    if (const auto* credential = state_.detector.find(all))
-      return elsewhere(*credential, what + "s", route_.rule);
-    return {};
   }
 
   std::function<Denial(const std::string&)> bad_answer() const {
@@ -377,6 +378,17 @@ class GuardedExchange : public Exchange {
 };
 
 }  // namespace
+
+std::optional<Denial> alarm_in(credentials::Detector& detector, const http::RequestHead& head,
+                               const std::string& rule) {
+  if (detector.empty()) return {};
+  if (const auto* credential = detector.find_in_name(head.authority.host))
+    return elsewhere(*credential, "the host's name", rule);
+  if (const auto* credential = detector.find(head.target))
+    return elsewhere(*credential, "the path or query", rule);
+  if (const auto* credential = detector.find(head.method)) return elsewhere(*credential, "the method", rule);
+  return alarm_in(detector, head.headers, "header", rule);
+}
 
 Denial elsewhere(const std::string& credential, const std::string& where, const std::string& rule) {
   auto out = denial(

@@ -50,6 +50,9 @@ class GuardState {
 
 std::unique_ptr<Exchange> make_exchange(GuardState& state, const Origin& origin);
 
+// A placeholder in a head, wherever in it; or nothing.
+std::optional<Denial> alarm_in(credentials::Detector& detector, const http::RequestHead& head,
+                               const std::string& rule);
 // A placeholder where it does not belong.
 Denial elsewhere(const std::string& credential, const std::string& where, const std::string& rule);
 

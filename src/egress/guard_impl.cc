@@ -28,6 +28,15 @@ class PolicyGuard : public Guard {
 
   std::unique_ptr<Exchange> exchange(const Origin& origin) override { return make_exchange(state_, origin); }
 
+  std::optional<Denial> alarm_in_server_name(std::string_view name) override {
+    const auto* credential = state_.detector.find_in_name(name);
+    return credential ? std::optional(elsewhere(*credential, "the TLS server name", "")) : std::nullopt;
+  }
+
+  std::optional<Denial> alarm_in(const http::RequestHead& head) override {
+    return egress::alarm_in(state_.detector, head, "");
+  }
+
  private:
   GuardState state_;
 };

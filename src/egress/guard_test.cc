@@ -256,7 +256,17 @@ TEST_F(GuardTest, inv08_InANameItIsAnAlarm) {
     EXPECT_EQ(denied->code, codes::kCredentialElsewhere);
     EXPECT_TRUE(denied->alarm);
     EXPECT_EQ(guard->connection({name, 443}).denial.code, codes::kCredentialElsewhere);
+    const auto in_tls = guard->alarm_in_server_name(name);
+    ASSERT_TRUE(in_tls) << name;
+    EXPECT_TRUE(in_tls->alarm);
+    EXPECT_EQ(in_tls->credential, "model");
+    EXPECT_TRUE(guard->alarm_in({.method = "CONNECT", .authority = {name, 443}})) << name;
   }
+  const std::string text = placeholder("model");
+  for (const http::Header& header : {http::Header{"X-Key", text}, http::Header{text, "x"}})
+    EXPECT_TRUE(guard->alarm_in({.authority = {"evil.example", 443}, .headers = {header}})) << header.name;
+  EXPECT_FALSE(guard->alarm_in({.authority = {"evil.example", 443}, .headers = {{"X-Key", "x"}}}));
+  EXPECT_FALSE(guard->alarm_in_server_name("x.other.example.org"));
   EXPECT_FALSE(guard->name("x.other.example.org"));
   EXPECT_EQ(guard->name("evil.example")->code, codes::kNoRule);
 }
@@ -433,8 +443,8 @@ TEST_F(GuardTest, OneNameForOneRequest) {
 }
 
 // RFC 6455, section 5.2: a masked frame of the client, and one of the server.
-std::string frame(std::string_view payload, bool masked) {
-  std::string out{'\x81'};
+std::string frame(std::string_view payload, bool masked, char first = '\x81') {
+  std::string out{first};
   out += static_cast<char>((masked ? 0x80 : 0) | static_cast<int>(payload.size()));
   const std::string mask = "\x12\x34\x56\x78";
   if (masked) out += mask;
@@ -470,6 +480,91 @@ TEST_F(GuardTest, WebSockets) {
   ASSERT_TRUE(denied);
   EXPECT_TRUE(denied->alarm);
   EXPECT_EQ(sent, frame("hello", true));
+}
+
+class WebSocketTest : public GuardTest {
+ protected:
+  void open() {
+    auto head =
+        request("GET", "api.example.com", "/v1/ws", {{"Authorization", "Bearer " + placeholder("model")}});
+    head.upgrade = "websocket";
+    ASSERT_EQ(admit(head), "");
+    ResponseHead response{.status = 101, .headers = {{"Upgrade", "websocket"}}};
+    ASSERT_FALSE(exchange->answer(response));
+  }
+  static constexpr char kFirst = '\x01', kLast = '\x80', kPing = '\x89';
+};
+
+// Control frames may stand between the frames of a message (RFC 6455, section 5.4).
+TEST_F(WebSocketTest, inv08_ControlFramesDoNotHideAValue) {
+  open();
+  const std::string value(kValue);
+  for (const size_t cut : {size_t{1}, size_t{6}, value.size() - 1}) {
+    const std::string ping = frame("still there?", false, kPing), empty = frame("", false, kPing);
+    const std::string in = frame("a" + value.substr(0, cut), false, kFirst) + ping + empty +
+                           frame(value.substr(cut) + "z", false, kLast);
+    std::string out;
+    for (const char c : in) ASSERT_FALSE(exchange->websocket_in()->feed({&c, 1}, out));
+    ASSERT_EQ(out.size(), in.size()) << cut;
+    EXPECT_EQ(out.substr(0, 3), in.substr(0, 3)) << cut;
+    EXPECT_EQ(out.substr(3 + cut, ping.size() + empty.size()), ping + empty) << cut;
+    EXPECT_EQ(out.back(), 'z');
+    std::string text = out;
+    text.erase(3 + cut, ping.size() + empty.size() + 2);
+    EXPECT_EQ(text.find(value), std::string::npos) << cut;
+    EXPECT_EQ(text.find(value.substr(value.size() - 8)), std::string::npos) << cut;
+  }
+  // In what control frames say themselves, with a message around it.
+  const std::string in = frame("x", false, kFirst) + frame(value.substr(0, 9), false, kPing) +
+                         frame("y", false, '\x00') + frame(value.substr(9), false, kPing) +
+                         frame("z", false, kLast);
+  std::string out;
+  ASSERT_FALSE(exchange->websocket_in()->feed(in, out));
+  ASSERT_FALSE(exchange->websocket_in()->finish(out));
+  ASSERT_EQ(out.size(), in.size());
+  EXPECT_EQ(out.find(value.substr(9)), std::string::npos);
+}
+
+TEST_F(WebSocketTest, inv08_ControlFramesDoNotHideAPlaceholder) {
+  const std::string text = placeholder("model");
+  for (const bool in_control : {false, true}) {
+    open();
+    std::string sent;
+    const auto piece = [&](std::string_view part, char first) {
+      return exchange->websocket_out()->feed(frame(part, true, in_control ? kPing : first), sent);
+    };
+    ASSERT_FALSE(piece(text.substr(0, 20), kFirst));
+    ASSERT_FALSE(exchange->websocket_out()->feed(
+        in_control ? frame("message", true) : frame("ping", true, kPing), sent));
+    const auto denied = piece(text.substr(20), kLast);
+    ASSERT_TRUE(denied) << in_control;
+    EXPECT_TRUE(denied->alarm);
+    EXPECT_EQ(sent, "");
+  }
+}
+
+// Frames wait behind what may become a value; an origin cannot make them wait without end.
+TEST_F(WebSocketTest, FramesThatWaitAreBounded) {
+  open();
+  std::string out;
+  ASSERT_FALSE(exchange->websocket_in()->feed(frame(kValue.substr(0, 8), false, kFirst), out));
+  const std::string empty = frame("", false, kPing);
+  std::optional<http::Denial> denied;
+  int fed = 0;
+  while (!denied && fed < 100000) {
+    denied = exchange->websocket_in()->feed(empty, out);
+    ++fed;
+  }
+  ASSERT_TRUE(denied);
+  EXPECT_EQ(denied->code, codes::kBadRequest);
+  EXPECT_LT(fed, 5000);
+  // Where nothing waits there is no bound, in one piece neither.
+  open();
+  std::string many;
+  for (int i = 0; i < 20000; ++i) many += empty;
+  out.clear();
+  ASSERT_FALSE(exchange->websocket_in()->feed(many, out));
+  EXPECT_EQ(out, many);
 }
 
 TEST(GuardConfig, IsReadBackAsItself) {

@@ -55,6 +55,7 @@ struct OriginPool::Connection {
   std::unique_ptr<http::H2Client> h2;
   std::string address;
   bool used = false;
+  bool removed = false;  // waits for its end, and its origin may be gone
   Clock::time_point idle_since = Clock::now();
   http::Deadline deadline;  // of the handshake
 
@@ -82,8 +83,8 @@ OriginPool::Waiting::~Waiting() {
   if (!over) origin_.waiting.remove(this);
 }
 
-OriginPool::OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls)
-    : loop_(loop), dialer_(dialer), tls_(tls), later_(loop) {
+OriginPool::OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls, std::chrono::milliseconds handshake)
+    : loop_(loop), dialer_(dialer), tls_(tls), handshake_(handshake), later_(loop) {
   sweeper_ = loop_.every(std::chrono::seconds(5), [this] { sweep(); });
 }
 
@@ -186,8 +187,9 @@ void OriginPool::on_dialled(Origin& origin, Connection& connection, Dialled dial
                       origin.route.to.host + " does not finish the TLS handshake"));
   };
   connection.deadline.on_reached(late);
-  connection.deadline.set(kHandshake);
+  connection.deadline.set(handshake_);
   connection.shaking->handshake([this, &origin, &connection](Result<void> result) {
+    if (connection.removed) return;
     connection.deadline.clear();
     if (!result) return on_failed(origin, connection, upstream_tls(origin.route, result.error()));
     const std::string protocol = connection.shaking->protocol();
@@ -198,10 +200,12 @@ void OriginPool::on_dialled(Origin& origin, Connection& connection, Dialled dial
 void OriginPool::on_ready(Origin& origin, Connection& connection, std::unique_ptr<http::ByteStream> bytes,
                           const std::string& protocol) {
   const auto closed = [this, &origin, &connection](const std::string&) {
+    if (connection.removed) return;
     remove(origin, connection);
     serve(origin);
   };
   const auto idle = [this, &origin, &connection] {
+    if (connection.removed) return;
     connection.idle_since = Clock::now();
     // Later: what the origin sent behind its answer must not be taken for the next one.
     serve_soon(origin);
@@ -218,10 +222,13 @@ void OriginPool::on_ready(Origin& origin, Connection& connection, std::unique_pt
   serve(origin);
 }
 
-// Every waiting request that has no other connection on its way fails with it.
+// Every waiting request that has no other connection on its way fails with it; one that comes while they are
+// told has a connection of its own.
 void OriginPool::on_failed(Origin& origin, Connection& connection, const Denial& denial) {
+  if (connection.removed) return;
   remove(origin, connection);
-  while (origin.waiting.size() > origin.dialling()) {
+  const size_t on_their_way = origin.dialling(), all = origin.waiting.size();
+  for (size_t i = on_their_way; i < all && !origin.waiting.empty(); ++i) {
     Waiting& waiting = *origin.waiting.front();
     waiting.over = true;
     origin.waiting.pop_front();
@@ -230,10 +237,12 @@ void OriginPool::on_failed(Origin& origin, Connection& connection, const Denial&
   }
 }
 
-void OriginPool::remove(Origin& origin, const Connection& connection) {
+void OriginPool::remove(Origin& origin, Connection& connection) {
   const auto found = std::find_if(origin.connections.begin(), origin.connections.end(),
                                   [&](const auto& one) { return one.get() == &connection; });
   if (found == origin.connections.end()) return;
+  connection.removed = true;
+  connection.deadline.clear();
   later_.destroy(std::move(*found));
   origin.connections.erase(found);
   --connections_;

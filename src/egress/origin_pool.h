@@ -48,7 +48,8 @@ class OriginPool {
     virtual ~Attempt() = default;
   };
 
-  OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls);  // both outlive it
+  // Dialer and TLS outlive it. `handshake`: how long an origin may take for its own.
+  OriginPool(Loop& loop, Dialer& dialer, OriginTls& tls, std::chrono::milliseconds handshake = kHandshake);
   ~OriginPool();
   OriginPool(const OriginPool&) = delete;
   OriginPool& operator=(const OriginPool&) = delete;
@@ -72,12 +73,13 @@ class OriginPool {
   void on_ready(Origin& origin, Connection& connection, std::unique_ptr<http::ByteStream> bytes,
                 const std::string& protocol);
   void on_failed(Origin& origin, Connection& connection, const Denial& denial);
-  void remove(Origin& origin, const Connection& connection);
+  void remove(Origin& origin, Connection& connection);
   void sweep();
 
   Loop& loop_;
   Dialer& dialer_;
   OriginTls& tls_;
+  const std::chrono::milliseconds handshake_;
   std::map<std::string, std::unique_ptr<Origin>> origins_;
   size_t connections_ = 0;
   Later later_;

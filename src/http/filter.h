@@ -1,6 +1,7 @@
 // What looks at, holds back or changes a body while it goes by.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class Filter {
   // The head must not leave before this filter gives its first byte, or finishes: a decision needs the body's
   // start.
   virtual bool decides() const { return false; }
+  // Bytes that it holds back now, and what it needs to read them.
+  virtual size_t held() const { return 0; }
   // For the record, of a body that passed: what it asked for, such as a push's refs; or "".
   virtual std::string detail() const { return {}; }
 };

@@ -55,6 +55,21 @@ std::unique_ptr<Exchange> ObedientGuard::exchange(const Origin& origin) {
   return std::make_unique<Obedient>(*this, origin);
 }
 
+std::optional<Denial> ObedientGuard::alarm_in_server_name(std::string_view name) {
+  if (name.find(placeholder) == std::string_view::npos) return std::nullopt;
+  Denial out;
+  out.code = "credential.elsewhere";
+  out.credential = "model";
+  out.alarm = true;
+  return out;
+}
+
+std::optional<Denial> ObedientGuard::alarm_in(const http::RequestHead& head) {
+  std::string all = head.authority.host + head.target;
+  for (const auto& header : head.headers) all += header.name + header.value;
+  return alarm_in_server_name(all);
+}
+
 class LoopbackDialer::Dialling final : public Attempt {
  public:
   Dialling(LoopbackDialer& dialer, Done done, Failed failed) {
@@ -212,6 +227,7 @@ void CarrierLab::start() {
                                                              .record = record,
                                                              .spend = spend_,
                                                              .times = times_,
+                                                             .most_held = most_held_,
                                                              .first_bytes = first_bytes_,
                                                              .idle = idle_});
 }

@@ -23,7 +23,11 @@ class ObedientGuard final : public Guard {
   std::optional<Denial> name(std::string_view) override { return std::nullopt; }
   ConnectionPlan connection(const Authority& to) override;
   std::unique_ptr<Exchange> exchange(const Origin& origin) override;
+  // Of a name or a head that has `placeholder` in it.
+  std::optional<Denial> alarm_in_server_name(std::string_view name) override;
+  std::optional<Denial> alarm_in(const http::RequestHead& head) override;
 
+  std::string placeholder = "PLACEHOLDER";
   std::function<ConnectionPlan(const Authority&)> plan;
   std::function<std::optional<Denial>(http::RequestHead&, const Origin&)> admit;
   std::function<std::optional<Denial>(http::ResponseHead&)> answer;
@@ -104,6 +108,7 @@ class CarrierLab : public ::testing::Test {
   std::function<bool(uint64_t)> spend_;
   std::chrono::milliseconds first_bytes_ = Carrier::kFirstBytes, idle_{std::chrono::seconds(120)};
   RelayTimes times_;
+  size_t most_held_ = Carrier::kMostHeld;
   std::unique_ptr<Carrier> carrier_;
 
  private:

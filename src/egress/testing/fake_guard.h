@@ -26,6 +26,8 @@ class FakeGuard final : public Guard {
   }
   ConnectionPlan connection(const Authority&) override { return {}; }
   std::unique_ptr<Exchange> exchange(const Origin&) override { return nullptr; }
+  std::optional<Denial> alarm_in_server_name(std::string_view) override { return std::nullopt; }
+  std::optional<Denial> alarm_in(const http::RequestHead&) override { return std::nullopt; }
 
   std::set<std::string> names;
   std::string placeholder;
