@@ -83,14 +83,16 @@ Result<int> network(const ParsedArgs& args, Context& context) {
     context.terminal.out(run.record.network.used ? "nothing tried to cross\n" : "the run had no network\n");
     return 0;
   }
-  Table table({{"TIME"}, {"KIND"}, {"VERDICT"}, {"STATUS", Table::Align::kRight}, {"RULE"}, {"WHAT"}});
+  Table table(
+      {{"TIME"}, {"KIND"}, {"VERDICT"}, {"STATUS", Table::Align::kRight}, {"RULE"}, {"WHAT"}, {"DETAIL"}});
   for (const auto& crossing : crossings)
     table.add({{time_of_day(crossing.started_us), Style::kDim},
                {egress::to_string(crossing.kind), {}},
                {crossing.verdict + (crossing.code.empty() ? "" : " " + crossing.code), style_of(crossing)},
                {crossing.status > 0 ? std::to_string(crossing.status) : "-", {}},
                {crossing.rule.empty() ? "-" : crossing.rule, {}},
-               {what(crossing) + (crossing.credential.empty() ? "" : " with " + crossing.credential), {}}});
+               {what(crossing) + (crossing.credential.empty() ? "" : " with " + crossing.credential), {}},
+               {printable(crossing.detail), Style::kDim}});
   context.terminal.out(table.render(context.terminal));
   if (run.record.network.lost > 0)
     context.terminal.out("and " + std::to_string(run.record.network.lost) + " that could not be kept\n");

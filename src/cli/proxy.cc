@@ -21,13 +21,14 @@
 #include "egress/proxy_door.h"
 #include "egress/way_out.h"
 #include "manifest/load.h"
+#include "sandbox/host_config.h"
+#include "sandbox/operator_egress.h"
 #include "sandbox/seal.h"
 
 namespace firestop::cli {
 namespace {
 
 constexpr const char* kDefaultListen = "127.0.0.1:3128";
-constexpr uint64_t kMostCertificates = 4u << 20;  // bytes of --upstream-ca
 
 struct Listener {
   UniqueFd socket;
@@ -80,20 +81,6 @@ Result<Listener> listen_at(const std::string& text) {
   out.address = address->with_port(ntohs(reinterpret_cast<const sockaddr_in&>(to.storage).sin_port));
   out.loopback = (address->is_v4() && address->number() >> 24 == 127) || address->to_string() == "::1";
   return out;
-}
-
-// "HOST:PORT=ADDRESS:PORT"
-Result<egress::Mapping> read_mapping(const std::string& text) {
-  const size_t equals = text.find('=');
-  const auto from = codec::parse_authority(text.substr(0, equals));
-  const auto to =
-      equals == std::string::npos ? std::nullopt : codec::parse_authority(text.substr(equals + 1));
-  const auto address = to ? codec::Address::parse(to->host) : std::nullopt;
-  if (!from || from->port == 0 || !address || to->port == 0) {
-    return fail("usage.connect_to", "--connect-to " + printable(text) + " is no mapping",
-                "write it as api.example.com:443=127.0.0.1:8443");
-  }
-  return egress::Mapping{{from->host, from->port}, address->with_port(to->port)};
 }
 
 struct Files {
@@ -199,22 +186,35 @@ class Proxy {
     placeholders_ = credentials::make_placeholders(policy.credentials);
     parts.placeholders = placeholders_;
     parts.vault = vault_.get();
-    for (const std::string& text : args.values("--connect-to")) {
-      TRY_ASSIGN(auto mapping, read_mapping(text));
-      parts.connect_to.push_back(std::move(mapping));
-    }
-    std::string upstream_ca;
-    if (const auto file = args.value("--upstream-ca")) {
-      TRY_ASSIGN(upstream_ca, read_file(*file, kMostCertificates));
-    }
+    TRY_ASSIGN(const auto config, sandbox::load_host_config());
+    TRY_ASSIGN(auto said, sandbox::operator_egress(policy, config, args.values("--connect-to"),
+                                                   args.value_or("--upstream-ca", "")));
+    parts.connect_to = std::move(said.connect_to);
     std::vector<std::string> hosts;
     for (const auto& rule : policy.egress) {
       if (!rule.host.empty() && rule.protocol == "http") hosts.push_back(rule.host);
     }
     guard_ = egress::make_guard(std::move(parts));
     record_ = [this](const egress::Crossing& crossing) { tell(crossing); };
-    TRY_ASSIGN(way_, egress::WayOut::make(loop_, *guard_, std::move(hosts), upstream_ca, record_));
+    TRY_ASSIGN(way_, egress::WayOut::make(loop_, *guard_,
+                                          {.hosts = std::move(hosts),
+                                           .upstream_ca = std::move(said.upstream_ca),
+                                           .spend = spender(policy.limits.network.bytes)},
+                                          record_));
     return {};
+  }
+
+  // No machine's link is there to be measured: what requests and tunnels carry is counted.
+  static std::function<bool(uint64_t)> spender(std::optional<uint64_t> most) {
+    if (!most) return {};
+    return [left = *most](uint64_t bytes) mutable {
+      if (bytes > left) {
+        left = 0;
+        return false;
+      }
+      left -= bytes;
+      return true;
+    };
   }
 
   void stop_on_signals() {
@@ -348,6 +348,8 @@ CommandSpec proxy_command() {
                     "a program that goes through it"}},
       .exits = {exit_note(ExitStatus::kOk, "it was interrupted"),
                 exit_note(ExitStatus::kUsage, "the manifest or the command line is wrong"),
+                exit_note(ExitStatus::kSignature,
+                          "the manifest is not signed as this host, or --allowed-signers, asks for"),
                 exit_note(ExitStatus::kCannotStart)},
       .handler = proxy,
   };

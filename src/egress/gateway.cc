@@ -34,7 +34,9 @@ Result<std::unique_ptr<Gateway>> Gateway::make(Loop& loop, ProcessConfig config,
   gateway->guard_ = make_guard(std::move(config.guard));
   gateway->answers_ = std::make_unique<NameAnswers>(*gateway->guard_, gateway->book_, gateway->record_);
   TRY_ASSIGN(gateway->way_out_,
-             WayOut::make(loop, *gateway->guard_, std::move(hosts), config.upstream_ca, gateway->record_));
+             WayOut::make(loop, *gateway->guard_,
+                          {.hosts = std::move(hosts), .upstream_ca = std::move(config.upstream_ca)},
+                          gateway->record_));
   gateway->readable_ = SystemResolver::files();
   return gateway;
 }

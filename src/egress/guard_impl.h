@@ -8,15 +8,10 @@
 #include "credentials/placeholder.h"
 #include "credentials/vault.h"
 #include "egress/guard.h"
+#include "egress/mapping.h"
 #include "manifest/manifest.h"
 
 namespace firestop::egress {
-
-// Where the operator, never the manifest, wants a name to be dialled.
-struct Mapping {
-  Authority from;
-  std::string to;  // "ADDRESS:PORT"
-};
 
 struct GuardParts {
   std::vector<manifest::EgressRule> rules;

@@ -2,6 +2,7 @@
 // proxy, its trust, this sandbox's authority, the carrier.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,10 +20,14 @@ namespace firestop::egress {
 
 class WayOut {
  public:
-  // Reads the host's environment and certificates. `hosts`: whose TLS is opened; `upstream_ca`: PEM that
-  // counts besides the host's store, or "". Loop and guard outlive it.
-  static Result<std::unique_ptr<WayOut>> make(Loop& loop, Guard& guard, std::vector<std::string> hosts,
-                                              const std::string& upstream_ca, const Recorder& record);
+  struct Settings {
+    std::vector<std::string> hosts;             // whose TLS is opened
+    std::string upstream_ca;                    // PEM that counts besides the host's store, or ""
+    std::function<bool(uint64_t bytes)> spend;  // limits.network.bytes, unless the link has it; may be empty
+  };
+  // Reads the host's environment and certificates. Loop and guard outlive it.
+  static Result<std::unique_ptr<WayOut>> make(Loop& loop, Guard& guard, Settings settings,
+                                              const Recorder& record);
 
   Carrier& carrier() { return *carrier_; }
   const CertificateAuthority& authority() const { return *authority_; }

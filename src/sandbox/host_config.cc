@@ -1,5 +1,6 @@
 #include "sandbox/host_config.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -15,26 +16,28 @@ using codec::ScalarType;
 using codec::YamlNode;
 
 constexpr uint64_t kMaxBytes = 64u << 10;
+constexpr const char* kExpectedKeys =
+    "expected require_signature, allowed_signers, connect_to or upstream_ca";
 
 class ConfigReader {
  public:
   explicit ConfigReader(const std::string& file) : file_(file) {}
 
   Result<HostConfig> read(std::string_view text) {
-    auto document = codec::parse_yaml(text, {.bytes = kMaxBytes, .depth = 4, .nodes = 100, .faults = 10});
+    auto document = codec::parse_yaml(text, {.bytes = kMaxBytes, .depth = 4, .nodes = 500, .faults = 10});
     faults_ = std::move(document.faults);
     const auto& root = document.root;
     if (root.kind == YamlNode::Kind::kMapping)
       for (const auto& member : root.members) read_member(member);
     else if (root.kind != YamlNode::Kind::kNull && root.kind != YamlNode::Kind::kInvalid)
-      fault(root.where, "", "the document is no mapping", "expected require_signature and allowed_signers");
+      fault(root.where, "", "the document is no mapping", kExpectedKeys);
     if (faults_.empty()) return config_;
     std::string message = "the host's configuration is wrong:";
     for (auto& each : faults_) {
       each.file = file_;
       message += "\n" + each.headline();
     }
-    return fail("config.bad", std::move(message), "see docs/signing.md");
+    return fail("config.bad", std::move(message), "see docs/signing.md and docs/egress.md");
   }
 
  private:
@@ -52,18 +55,51 @@ class ConfigReader {
       else
         fault(value.where, member.key, "is neither true nor false", "expected true or false");
     } else if (member.key == "allowed_signers") {
-      if (!scalar || codec::type_of(value) != ScalarType::kText || value.text.empty() ||
-          value.text.find('\0') != std::string::npos)
-        fault(value.where, member.key, "is no path", "expected the path of an allowed_signers file");
-      else if (value.text.front() == '~')
-        fault(value.where, member.key, "begins with ~, which only a shell knows",
-              "expected an absolute path, or one relative to this file");
-      else
-        config_.allowed_signers =
-            value.text.front() == '/' ? value.text : join_path(parent_path(file_), value.text);
+      read_path(member, "expected the path of an allowed_signers file", config_.allowed_signers);
+    } else if (member.key == "upstream_ca") {
+      read_path(member, "expected the path of a file of certificates (PEM)", config_.upstream_ca);
+    } else if (member.key == "connect_to") {
+      read_mappings(member);
     } else {
-      fault(member.where, codec::child_path("", member.key), "is an unknown key",
-            "expected require_signature or allowed_signers");
+      fault(member.where, codec::child_path("", member.key), "is an unknown key", kExpectedKeys);
+    }
+  }
+
+  static bool is_text(const YamlNode& node) {
+    return node.kind == YamlNode::Kind::kScalar && codec::type_of(node) == ScalarType::kText &&
+           !node.text.empty() && node.text.find('\0') == std::string::npos;
+  }
+
+  void read_path(const codec::YamlMember& member, const char* expected, std::string& to) {
+    const auto& value = member.value;
+    if (!is_text(value))
+      fault(value.where, member.key, "is no path", expected);
+    else if (value.text.front() == '~')
+      fault(value.where, member.key, "begins with ~, which only a shell knows",
+            "expected an absolute path, or one relative to this file");
+    else
+      to = value.text.front() == '/' ? value.text : join_path(parent_path(file_), value.text);
+  }
+
+  void read_mappings(const codec::YamlMember& member) {
+    constexpr const char* kExpected = "expected a list of HOST:PORT=ADDRESS:PORT";
+    if (member.value.kind != YamlNode::Kind::kSequence)
+      return fault(member.value.where, member.key, "is no list", kExpected);
+    for (size_t at = 0; at < member.value.items.size(); ++at) {
+      const auto& item = member.value.items[at];
+      const std::string field = codec::item_path(member.key, at);
+      if (!is_text(item)) {
+        fault(item.where, field, "is no text", kExpected);
+        continue;
+      }
+      auto mapping = egress::parse_mapping(item.text);
+      if (!mapping)
+        fault(item.where, field, mapping.error().message, kExpected);
+      else if (std::any_of(config_.connect_to.begin(), config_.connect_to.end(),
+                           [&](const auto& one) { return one.from == mapping->from; }))
+        fault(item.where, field, item.text + ": its host and port are there twice", "expected each once");
+      else
+        config_.connect_to.push_back(std::move(*mapping));
     }
   }
 

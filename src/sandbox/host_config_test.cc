@@ -20,6 +20,18 @@ TEST(HostConfig, WhatItSays) {
   EXPECT_FALSE(parse_host_config("require_signature: false", "c")->require_signature);
 }
 
+TEST(HostConfig, WhatItSaysOfTheNetwork) {
+  const auto config = parse_host_config(
+      "upstream_ca: company.pem\nconnect_to:\n  - api.example.com:443=10.1.2.3:8443\n"
+      "  - \"b.example:80=[fd00::1]:80\"\n",
+      "/etc/x/config.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->upstream_ca, "/etc/x/company.pem");
+  ASSERT_EQ(config->connect_to.size(), 2u);
+  EXPECT_EQ(egress::to_string(config->connect_to[0]), "api.example.com:443=10.1.2.3:8443");
+  EXPECT_EQ(egress::to_string(config->connect_to[1]), "b.example:80=[fd00::1]:80");
+}
+
 TEST(HostConfig, WrongOnesAreNotPassedOver) {
   const std::tuple<const char*, const char*, const char*> table[] = {
       {"", "config.yaml:1:1: ", "an emptied file is not one that asks for nothing"},
@@ -35,6 +47,14 @@ TEST(HostConfig, WrongOnesAreNotPassedOver) {
       {"- require_signature\n", "config.yaml:1:1: ", "a list"},
       {"require_signature: true\n---\nrequire_signature: false\n", "config.yaml:2:1: ", "two documents"},
       {"x: &a true\nrequire_signature: *a\n", "config.yaml:1:", "an alias"},
+      {"upstream_ca: 1\n", "config.yaml:1:14: upstream_ca: is no path", "a number"},
+      {"upstream_ca: ~/ca.pem\n", "config.yaml:1:14: ", "a path of a shell"},
+      {"connect_to: a.example:443=127.0.0.1:1\n", "config.yaml:1:13: connect_to: is no list", "one"},
+      {"connect_to: [1]\n", "config.yaml:1:14: connect_to[0]: is no text", "a number"},
+      {"connect_to: [\"a.example:443=b.example:1\"]\n", "config.yaml:1:14: connect_to[0]: a.example",
+       "a name"},
+      {"connect_to: [\"a.example:1=127.0.0.1:1\", \"A.example:1=127.0.0.1:2\"]\n",
+       "config.yaml:1:41: connect_to[1]: ", "two places for one name"},
       {"require_signature: {a: {b: {c: {d: {}}}}}\n", "config.yaml:1:", "too deep"},
   };
   for (const auto& [text, says, why] : table) {

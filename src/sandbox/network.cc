@@ -25,6 +25,17 @@ Error gone(const std::string& why) {
   return Error{"egress.gone", "the sandbox's network process " + why + "; the command was ended", {}, 0};
 }
 
+// Ends with whoever started it, unless it was handed on.
+struct Started {
+  Child child;
+  Started() = default;
+  ~Started() {
+    if (child.pidfd.valid()) child.kill_and_wait();
+  }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Network>> Network::make(egress::ProcessConfig config,
@@ -34,15 +45,17 @@ Result<std::unique_ptr<Network>> Network::make(egress::ProcessConfig config,
   TRY_ASSIGN(egress::Seam seam,
              egress::make_seam({.rate = limits.rate.value_or(0), .bytes = limits.bytes.value_or(0)}));
   // Before all others: it alone sees the operator's environment as it was.
-  credentials::SourceProcess sources;
+  Started sources;
+  UniqueFd socket;
   if (!bindings.empty()) {
-    TRY_ASSIGN(sources, credentials::start_source_process({kProgram, "__credentials"}, bindings));
+    TRY_ASSIGN(auto fresh, credentials::start_source_process({kProgram, "__credentials"}, bindings));
+    sources.child = std::move(fresh.child);
+    socket = std::move(fresh.socket);
     credentials::wipe_environment(bindings);
   }
   config.has_sources = !bindings.empty();
-  auto started = egress::EgressProcess::start(kProgram, config, seam, std::move(sources.socket), kReadyLimit);
-  if (!started && sources.child.pidfd.valid()) sources.child.kill_and_wait();
-  TRY_ASSIGN(auto process, std::move(started));
+  TRY_ASSIGN(auto process,
+             egress::EgressProcess::start(kProgram, config, seam, std::move(socket), kReadyLimit));
   TRY(egress::self_test(process, seam.tap.get(), kSelfTestLimit));
   TRY_ASSIGN(UniqueFd log,
              open_file(join_path(directory, kNetworkLog), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600));

@@ -4,16 +4,16 @@
 #include <time.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "codec/address.h"
 #include "manifest/load.h"
 #include "manifest/needs.h"
+#include "sandbox/host_config.h"
+#include "sandbox/operator_egress.h"
 #include "sandbox/run_store.h"
 #include "vmm/vmm.h"
 
@@ -98,56 +98,16 @@ Result<std::vector<PlannedDisk>> plan_disks(const Plan& plan) {
   return disks;
 }
 
-// "HOST:PORT=ADDRESS:PORT", the address literal.
-Result<egress::Mapping> parse_connect_to(const std::string& text) {
-  const auto bad = [&text](const char* why) {
-    return fail("usage.connect_to", "--connect-to " + text + ": " + why,
-                "as in --connect-to api.example.com:443=127.0.0.1:8443");
-  };
-  const size_t equals = text.find('=');
-  const size_t colon = text.rfind(':', equals);
-  if (equals == std::string::npos || colon == std::string::npos || colon == 0)
-    return bad("not of the form HOST:PORT=ADDRESS:PORT");
-  egress::Mapping out;
-  for (const char c : text.substr(0, colon))
-    out.from.host.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c));
-  if (out.from.host.ends_with('.')) out.from.host.pop_back();
-  out.to = text.substr(equals + 1);
-  const size_t last = out.to.rfind(':');
-  if (last == std::string::npos) return bad("no port after the address");
-  std::string address = out.to.substr(0, last);
-  if (address.size() > 2 && address.front() == '[' && address.back() == ']')
-    address = address.substr(1, address.size() - 2);
-  if (!codec::Address::parse(address)) return bad("what it leads to is no address");
-  const auto port_of = [](const std::string& digits) {
-    unsigned port = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    return error == std::errc() && end == digits.data() + digits.size() && port <= UINT16_MAX ? port : 0;
-  };
-  out.from.port = static_cast<uint16_t>(port_of(text.substr(colon + 1, equals - colon - 1)));
-  if (out.from.port == 0 || port_of(out.to.substr(last + 1)) == 0) return bad("a port is none");
-  return out;
-}
-
 Result<egress::ProcessConfig> plan_egress(const Plan& plan, const RunRequest& request) {
   egress::ProcessConfig out;
   out.guard.rules = plan.manifest.egress;
   out.guard.credentials = plan.manifest.credentials;
   out.guard.placeholders = credentials::make_placeholders(plan.manifest.credentials);
   out.connections = plan.manifest.limits.network.connections.value_or(out.connections);
-  if (plan.manifest.egress.empty() && (!request.connect_to.empty() || !request.upstream_ca.empty()))
-    return fail("usage.connect_to", "the manifest has no `egress`: nothing is dialled, wherever it leads",
-                "leave out --connect-to and --upstream-ca");
-  for (const auto& text : request.connect_to) {
-    TRY_ASSIGN(auto mapping, parse_connect_to(text));
-    out.guard.connect_to.push_back(std::move(mapping));
-  }
-  if (request.upstream_ca.empty()) return out;
-  auto certificates = read_file(request.upstream_ca, 1u << 20);
-  if (!certificates) return fail("usage.upstream_ca", "--upstream-ca: " + certificates.error().message);
-  if (certificates->find("-----BEGIN CERTIFICATE-----") == std::string::npos)
-    return fail("usage.upstream_ca", "--upstream-ca " + request.upstream_ca + " holds no certificate (PEM)");
-  out.upstream_ca = std::move(*certificates);
+  TRY_ASSIGN(const HostConfig config, load_host_config());
+  TRY_ASSIGN(auto said, operator_egress(plan.manifest, config, request.connect_to, request.upstream_ca));
+  out.guard.connect_to = std::move(said.connect_to);
+  out.upstream_ca = std::move(said.upstream_ca);
   return out;
 }
 

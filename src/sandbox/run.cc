@@ -409,7 +409,8 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   }
   record.command = plan.command;
   record.network.used = !plan.manifest.egress.empty();
-  record.network.connect_to = request.connect_to;
+  for (const auto& mapping : plan.egress.guard.connect_to)
+    record.network.connect_to.push_back(egress::to_string(mapping));
   if (!plan.egress.upstream_ca.empty()) record.network.upstream_ca = sha256_hex(plan.egress.upstream_ca);
   (void)write_file_atomic(owned->directory() + "/manifest.yaml", plan.manifest_text);
   (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);

@@ -64,15 +64,16 @@ class ProxyTest(CliTest):
         self.manifest(POLICY)
         self.make_certificate()
 
-    def make_certificate(self):
+    def make_certificate(self, names="DNS:api.example.com,DNS:login.example.com"):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-days", "2", "-subj", "/CN=api.example.com", "-addext", "subjectAltName=DNS:api.example.com",
+                        "-days", "2", "-subj", "/CN=api.example.com", "-addext", f"subjectAltName={names}",
                         "-keyout", self.work / "key.pem", "-out", self.work / "cert.pem"],
                        check=True, capture_output=True, timeout=LIMIT)
 
     def origin(self, tls=True):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
         server.seen = []
+        server.handle_error = lambda *_: None  # of requests that the proxy breaks off
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.work / "cert.pem", self.work / "key.pem")
@@ -82,21 +83,22 @@ class ProxyTest(CliTest):
         self.addCleanup(server.shutdown)
         return server
 
-    def bind(self):
+    def bind(self, text="model: {hosts: [api.example.com], env: REAL_KEY}\n"):
         path = self.folder / "config" / "firestop" / "credentials.yaml"
-        path.write_text("model: {hosts: [api.example.com], env: REAL_KEY}\n")
+        path.write_text(text)
         path.chmod(0o600)
 
-    def proxy(self, *args, port=None, plain_port=None):
+    def proxy(self, *args, port=None, plain_port=None, env=None):
         """Starts it, with api.example.com at `port`; what it says first is in self.ready."""
-        self.bind()
+        if not (self.folder / "config" / "firestop" / "credentials.yaml").exists():
+            self.bind()
         words = [FIRESTOP, "proxy", "--policy", "firestop.yaml", "--listen", "127.0.0.1", "--json",
                  "--upstream-ca", "cert.pem", *args]
         if port:
             words += ["--connect-to", f"api.example.com:443=127.0.0.1:{port}"]
         if plain_port:
             words += ["--connect-to", f"files.example.com:80=127.0.0.1:{plain_port}"]
-        process = subprocess.Popen(words, cwd=self.work, env={**self.env, "REAL_KEY": SECRET}, text=True,
+        process = subprocess.Popen(words, cwd=self.work, env={**self.env, "REAL_KEY": SECRET, **(env or {})}, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
         line = process.stdout.readline()
@@ -220,6 +222,121 @@ http {{
             answer = self.curl(flag, "-w", "%{http_version}", "https://api.example.com/v1/x", "https://api.example.com/v1/y")
             self.assertEqual(answer.decode(), f"HTTP/2.0 /v1/x\n{version}HTTP/2.0 /v1/y\n{version}")
 
+    def code(self, *args):
+        """The code of a denial, or None."""
+        answer = self.curl(*args, "-H", "Accept: application/json")
+        return json.loads(answer).get("firestop", {}).get("code") if answer.startswith(b"{") else None
+
+    def test_inv05_bytes_are_capped(self):
+        self.manifest(POLICY + "limits: {network: {bytes: 100KiB}}\n")
+        plain = self.origin(tls=False)
+        self.proxy(plain_port=plain.server_port)
+        self.assertIsNone(self.code("http://files.example.com/x"))
+        (self.work / "body").write_bytes(os.urandom(200 << 10))
+        self.assertEqual(self.code("-T", "body", "http://files.example.com/x", "-H", "Expect:"), "limit.bytes")
+        self.assertEqual(self.code("http://files.example.com/x"), "limit.bytes")
+        self.assertEqual(len(plain.seen), 1, "of what is denied nothing is whole at an origin")
+        self.assertEqual([crossing["verdict"] for crossing in self.crossings()], ["allowed", "denied", "denied"])
+
+    def test_the_hosts_configuration_says_where_names_lead(self):
+        origin = self.origin()
+        config = self.folder / "config" / "firestop" / "config.yaml"
+        config.write_text(f"connect_to: [\"api.example.com:443=127.0.0.1:{origin.server_port}\"]\n"
+                          f"upstream_ca: {self.work}/cert.pem\n")
+        self.bind()
+        process = subprocess.Popen([FIRESTOP, "proxy", "--policy", "firestop.yaml", "--listen", "127.0.0.1", "--json"],
+                                   cwd=self.work, env={**self.env, "REAL_KEY": SECRET}, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
+        ready = json.loads(process.stdout.readline())
+        self.variables = {"HTTPS_PROXY": ready["proxy"], "CURL_CA_BUNDLE": ready["authority"]}
+        self.assertIn(b'"path"', self.curl("https://api.example.com/v1/x"))
+        self.assertEqual(len(origin.seen), 1)
+        config.write_text("connect_to: [api.example.com:443]\n")
+        done = self.firestop("proxy", "--policy", "firestop.yaml", "--json", status=None, env={"REAL_KEY": SECRET})
+        self.assertEqual(json.loads(done.stdout)["error"]["code"], "config.bad")
+
+    def host_proxy(self, port):
+        """What HTTPS_PROXY names: takes each CONNECT to 127.0.0.1:`port`, whatever it asks for."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        heads = []
+
+        def pump(source, sink):
+            try:
+                while piece := source.recv(65536):
+                    sink.sendall(piece)
+                sink.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+
+        def serve():
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                head = b""
+                while not head.endswith(b"\r\n\r\n") and (byte := client.recv(1)):
+                    head += byte
+                heads.append(head.decode())
+                origin = socket.create_connection(("127.0.0.1", port))
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                for ends in ((client, origin), (origin, client)):
+                    threading.Thread(target=pump, args=ends, daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1], heads
+
+    def test_oauth_tokens_come_over_tls_and_through_the_hosts_proxy(self):
+        class Tokens(Echo):
+            def do_POST(self):
+                self.server.seen.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+                text = b'{"access_token": "access-token-0123456789", "token_type": "Bearer", "expires_in": 3600}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+        origin, tokens = self.origin(), self.origin()
+        tokens.RequestHandlerClass = Tokens
+        port, heads = self.host_proxy(tokens.server_port)
+        self.manifest(POLICY.replace("inject: bearer, prefix: sk-", "inject: oauth"))
+        binding = """\
+model:
+  hosts: [api.example.com]
+  oauth: {token_url: "https://login.example.com/token", client_id: me, refresh_token: {env: REAL_KEY}, ca: %s}
+"""
+        self.bind(binding % (self.work / "cert.pem"))
+        env = {"HTTPS_PROXY": f"http://user:pass@127.0.0.1:{port}"}
+        self.proxy(port=origin.server_port, env=env)
+        self.curl("https://api.example.com/v1/x", "-H", f"Authorization: Bearer {self.key()}")
+        self.assertEqual(origin.seen[0][2]["authorization"], "Bearer access-token-0123456789")
+        self.assertEqual(tokens.seen, [("/token", f"grant_type=refresh_token&refresh_token={SECRET}&client_id=me".encode())])
+        self.assertEqual(len(heads), 1, "what --connect-to maps is dialled itself")
+        self.assertTrue(heads[0].startswith("CONNECT login.example.com:443 HTTP/1.1\r\n"), heads)
+        self.assertIn("\r\nProxy-Authorization: Basic dXNlcjpwYXNz\r\n", heads[0])
+        self.assertNotIn(SECRET, heads[0])
+        self.crossings()
+        # A certificate that nobody trusts, and one of another name: the token is not asked for.
+        for trusted, names in (("other.pem", "DNS:login.example.com"), ("cert.pem", "DNS:other.example.com")):
+            if trusted == "other.pem":
+                shutil.copy(self.work / "cert.pem", self.work / "other.pem")
+            self.make_certificate(names)
+            renewed = self.origin()
+            renewed.RequestHandlerClass = Tokens
+            port, heads = self.host_proxy(renewed.server_port)
+            self.bind(binding % (self.work / trusted))
+            self.proxy(port=origin.server_port, env={"HTTPS_PROXY": f"http://127.0.0.1:{port}"})
+            self.assertEqual(self.code("https://api.example.com/v1/x", "-H", f"Authorization: Bearer {self.key()}"),
+                             "credential.unavailable", names)
+            self.assertEqual((len(heads), renewed.seen), (1, []), names)
+            self.crossings()
+
+    def test_help_names_its_exits(self):
+        done = self.firestop("proxy", "--help")
+        self.assertRegex(done.stdout.decode() if isinstance(done.stdout, bytes) else done.stdout, r"\n +241 ")
+
     def test_it_ends_when_it_cannot_tell(self):
         origin = self.origin()
         process = self.proxy(port=origin.server_port)
@@ -231,10 +348,11 @@ http {{
     def test_mistakes(self):
         self.bind()
         for args, code in ((("--listen", "nowhere"), "usage.listen"), (("--connect-to", "a=b"), "usage.connect_to"),
-                           (("--upstream-ca", "missing.pem"), "file.open")):
+                           (("--upstream-ca", "missing.pem"), "usage.upstream_ca"),
+                           (("--connect-to", "other.example.com:443=127.0.0.1:1"), "usage.connect_to")):
             done = self.firestop("proxy", "--policy", "firestop.yaml", *args, "--json", status=None,
                                  env={"REAL_KEY": SECRET})
-            self.assertIn(code.split(".")[0], json.loads(done.stdout)["error"]["code"], done.stdout)
+            self.assertEqual(json.loads(done.stdout)["error"]["code"], code, done.stdout)
             self.assertNotEqual(done.returncode, 0)
         done = self.firestop("proxy", "--json", status=240)
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage.policy")
