@@ -103,6 +103,7 @@ Result<int> run(const ParsedArgs& args, Context& context) {
   request.out_directory = args.value_or("--out", "");
   request.connect_to = args.values("--connect-to");
   request.upstream_ca = args.value_or("--upstream-ca", "");
+  request.anchor = args.value_or("--anchor", "");
   request.allowed_signers = args.value_or("--allowed-signers", "");
   const char* term = std::getenv("TERM");
   request.term = term && *term ? term : "xterm";
@@ -172,6 +173,13 @@ CommandSpec run_command() {
            {.name = "--upstream-ca",
             .metavar = "FILE",
             .help = "certificates (PEM) that servers may have besides those that this host trusts",
+            .kind = OptionKind::kValue,
+            .completes = Completes::kFiles},
+           {.name = "--anchor",
+            .metavar = "WHERE",
+            .help = "give each signed checkpoint of the record to a file that is appended to, to "
+                    "command:WORDS or "
+                    "to git:REPO#REF",
             .kind = OptionKind::kValue,
             .completes = Completes::kFiles},
            {.name = "--tty", .help = "give the command a terminal"},

@@ -27,6 +27,7 @@ struct RunRequest {
   std::string term;                     // TERM for --tty
   std::vector<std::string> connect_to;  // --connect-to HOST:PORT=ADDRESS:PORT
   std::string upstream_ca;              // --upstream-ca FILE
+  std::string anchor;                   // --anchor WHERE, see evidence/anchor.h; "" means none
   std::string allowed_signers;  // a file; "" asks for a signature only if the host's configuration does
 };
 

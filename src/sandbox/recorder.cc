@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "base/digest.h"
 #include "base/path.h"
 #include "base/version.h"
 #include "egress/crossing_json.h"
@@ -38,6 +41,27 @@ Json names_of(const Json* object) {
   if (object && object->as_object())
     for (const auto& [name, value] : *object->as_object()) out.emplace_back(name);
   return out;
+}
+
+// What is in the directory of outputs, after it was unpacked and checked.
+struct OutputFile {
+  std::string path;  // below it
+  uint64_t size = 0;
+  std::string digest;
+};
+Result<std::vector<OutputFile>> output_files(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<OutputFile> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    if (!at->is_regular_file(error) || at->is_symlink(error)) continue;
+    const std::string path = at->path().string();
+    TRY_ASSIGN(std::string digest, sha256_file(path));
+    found.push_back({path.substr(directory.size() + 1), at->file_size(error), std::move(digest)});
+  }
+  if (error) return fail("evidence.outputs", "cannot read " + directory + ": " + error.message());
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return found;
 }
 
 }  // namespace
@@ -340,6 +364,12 @@ void Recorder::results(const RunRecord& record) {
             {"commit", branch.commit},
             {"new_commits", branch.new_commits},
             {"uncommitted", branch.uncommitted}});
+  if (record.outputs_directory.empty()) return;
+  const auto files = output_files(record.outputs_directory);
+  if (!files) return failed(files.error());
+  for (const auto& file : *files)
+    append(Vantage::kHost, "file.out",
+           {{"path", evidence::json_of_bytes(file.path)}, {"size", file.size}, {"digest", file.digest}});
 }
 
 Result<void> Recorder::end(const RunRecord& record) {

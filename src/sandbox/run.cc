@@ -416,7 +416,7 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);
 
   Life life(request, events);
-  auto recorder = Recorder::begin(plan, *owned, "");
+  auto recorder = Recorder::begin(plan, *owned, request.anchor);
   Result<SessionEnd> ended = recorder ? life.live(plan, *owned, **recorder) : Unexpected(recorder.error());
   if (ended) {
     conclude(plan, *owned, *ended, life.memory(), out);
