@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := build
-.PHONY: demo test build lint bench install test-unit test-vm test-attacks test-asan test-tsan fuzz-short format clean help
+.PHONY: demo test build lint bench install test-unit test-vm test-attacks test-agents test-asan test-tsan fuzz-short format clean help
 
 demo: ## the main job on a real project, and an agent with keys that open nothing, in sandboxes
 	@tools/setup build run demo
@@ -55,6 +55,10 @@ test-vm: ## only the tests that start machines
 test-attacks: ## every attack (inv..), listed by the invariant that it goes against
 	@tools/setup build run test
 	@tools/run-tests image attacks
+
+test-agents: ## Codex and another agent from npm, in sandboxes, with a scripted model in place of the services
+	@tools/setup build run test
+	@tools/run-tests image agents
 
 test-asan: ## unit tests under the address and undefined behaviour sanitizers
 	@tools/setup build run test

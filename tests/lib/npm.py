@@ -20,6 +20,11 @@ NPM = "npm-10.9.4.tgz"  # runs with Node 18, which is Debian's
 NPM_SHA512 = "OnUG836FwboQIbqtefDNlyR0gTHzIfwRfE3DuiNewBvnMnWEpB0VEXwBlFVgqpNzIgYo/MHh3d2Hel/pszapAA=="
 
 
+def cache_folder():
+    """What tests keep of what they fetched."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "firestop-tests"
+
+
 @functools.cache
 def npm_folder():
     """The host's npm, or one fetched from its registry once and kept; None if there is no network either."""
@@ -27,8 +32,7 @@ def npm_folder():
     folder = pathlib.Path(program).resolve().parent.parent if program else None
     if folder and (folder / "node_modules").is_dir():
         return folder
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "firestop-tests"
-    folder = cache / NPM.removesuffix(".tgz")
+    folder = cache_folder() / NPM.removesuffix(".tgz")
     if not folder.is_dir():
         try:
             with urllib.request.urlopen("https://registry.npmjs.org/npm/-/" + NPM, timeout=30) as answer:
@@ -37,7 +41,7 @@ def npm_folder():
             return None
         if sha512(data) != NPM_SHA512:
             raise RuntimeError(f"{NPM} is not what its name stood for when this test was written")
-        fresh = cache / f"{folder.name}.{os.getpid()}"
+        fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             archive.extractall(fresh)  # nothing but what the digest names
         try:
