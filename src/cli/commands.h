@@ -26,6 +26,11 @@ CommandSpec image_prune_command();
 CommandSpec runs_command();
 CommandSpec show_command();
 CommandSpec network_command();
+CommandSpec log_command();  // log.cc
+CommandSpec log_path_command();
+CommandSpec log_verify_command();  // log_verify.cc
+CommandSpec attest_group();        // attest.cc
+CommandSpec attest_verify_command();
 CommandSpec rm_command();
 CommandSpec memory_group();  // memory.cc
 CommandSpec memory_list_command();

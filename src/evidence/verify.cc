@@ -267,6 +267,14 @@ std::string_view to_string(Integrity integrity) {
   return "broken";
 }
 
+Result<std::string> run_of(const std::string& directory) {
+  TRY_ASSIGN(LineReader reader, LineReader::open(join_path(directory, "events.jsonl"), kMostLine));
+  TRY_ASSIGN(const auto got, reader.next());
+  if (got != LineReader::Got::kLine) return std::string();
+  const auto event = parse_event(reader.line());
+  return event ? event->data.string_or("run", "") : std::string();
+}
+
 Result<Verification> verify(const std::string& directory, const VerifyOptions& options) {
   return Verifier(options).run(directory);
 }

@@ -64,6 +64,7 @@ struct VerifyOptions {
 };
 
 // "evidence.not_found": no record there; "evidence.unreadable".
+Result<std::string> run_of(const std::string& directory);  // as its first event says; "" if it says none
 Result<Verification> verify(const std::string& directory, const VerifyOptions& options);
 
 }  // namespace firestop::evidence
