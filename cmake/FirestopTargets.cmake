@@ -19,19 +19,18 @@ target_link_libraries(firestop_host_options INTERFACE firestop_options)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 if(FIRESTOP_SANITIZE STREQUAL "address")
   target_compile_options(firestop_host_options INTERFACE
-    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+    $<$<CXX_COMPILER_ID:Clang>:-fsanitize=fuzzer-no-link>)
+  target_compile_definitions(firestop_host_options INTERFACE FIRESTOP_ASAN=1)
   target_link_options(firestop_host_options INTERFACE -fsanitize=address,undefined)
 elseif(FIRESTOP_SANITIZE STREQUAL "thread")
   target_compile_options(firestop_host_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_compile_definitions(firestop_host_options INTERFACE FIRESTOP_TSAN=1)
   target_link_options(firestop_host_options INTERFACE -fsanitize=thread)
-elseif(NOT FIRESTOP_FUZZ)
+else()
   target_compile_options(firestop_host_options INTERFACE
     -fstack-protector-strong -fcf-protection $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>)
   target_link_options(firestop_host_options INTERFACE -pie -Wl,-z,relro,-z,now)
-endif()
-if(FIRESTOP_FUZZ)
-  target_compile_options(firestop_host_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
-  target_link_options(firestop_host_options INTERFACE -fsanitize=address,undefined)
 endif()
 
 # The guest's parts: static, no exceptions, no RTTI, small; never instrumented.
@@ -70,7 +69,7 @@ endfunction()
 
 # firestop_test(NAME SOURCES ... LIBS ...): a unit test binary, its cases found by CTest, label "unit".
 function(firestop_test name)
-  if(NOT FIRESTOP_TESTS OR FIRESTOP_FUZZ)
+  if(NOT FIRESTOP_TESTS)
     return()
   endif()
   cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})

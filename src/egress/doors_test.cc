@@ -110,7 +110,7 @@ TEST_F(DoorsTest, inv05_OneConnectionMoreIsResetAndTold) {
 }
 
 TEST_F(DoorsTest, inv05_WithoutDescriptorsItGoesOnLater) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FIRESTOP_ASAN)
   GTEST_SKIP() << "the sanitizer looks at pointers through a pipe, and needs descriptors of its own";
 #endif
   open(100);

@@ -21,7 +21,7 @@ Result<void> limit(__rlimit_resource resource, uint64_t value, const char* name)
 }
 
 // Sanitizers map more than any limit.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FIRESTOP_ASAN) || defined(FIRESTOP_TSAN)
 constexpr bool kShadowed = true;
 #else
 constexpr bool kShadowed = false;

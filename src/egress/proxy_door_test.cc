@@ -58,7 +58,7 @@ rlim_t descriptors_in_use() {
 
 // Without descriptors nobody is served, everybody is told at once, and it goes on when some are free again.
 TEST_F(ProxyDoorTest, inv04_WithoutDescriptorsItIsNotADeadListener) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FIRESTOP_ASAN)
   GTEST_SKIP() << "the sanitizer looks at pointers through a pipe, and needs descriptors of its own";
 #endif
   open(100);

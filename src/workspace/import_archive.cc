@@ -85,7 +85,7 @@ bool set_limits(const ImportLimits& limits) {
     const rlimit limit{value, value};
     return ::setrlimit(resource, &limit) == 0;
   };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FIRESTOP_ASAN) || defined(FIRESTOP_TSAN)
   const bool memory = true;  // sanitizers reserve terabytes of address space
 #else
   const bool memory = set(RLIMIT_AS, kMemory);
