@@ -147,6 +147,11 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
       return own(ExitStatus::kRating, "rating.reached",
                  "the rating of " + format_duration(manifest.rating) + " was reached; the command was ended",
                  "raise 'rating' in the manifest if it needs longer");
+    case EndCause::kIdle:
+      return own(ExitStatus::kRating, "idle.reached",
+                 "nothing happened for " + format_duration(manifest.idle.value_or(manifest.rating)) +
+                     "; the command was ended",
+                 "raise 'idle' in the manifest if it needs to wait longer");
     case EndCause::kOutputCap:
       return own(ExitStatus::kCap, "cap.output",
                  "more output than limits.output (" + format_bytes(manifest.limits.output) +
@@ -259,6 +264,7 @@ class Life {
     config.exec.rows = size.rows;
     config.exec.columns = size.columns;
     config.rating = plan.manifest.rating;
+    config.idle = plan.manifest.idle;
     config.output_limit = plan.manifest.limits.output;
     config.result_limit = plan.manifest.limits.result;
     for (size_t i = 0; i < plan.repositories.size(); ++i) config.bundle_paths.push_back(bundle_path(run, i));

@@ -8,6 +8,7 @@
 
 #include "channel/mux.h"
 #include "sandbox/collect.h"
+#include "sandbox/idle.h"
 #include "sandbox/relay.h"
 
 namespace firestop::sandbox {
@@ -23,6 +24,7 @@ constexpr milliseconds kStartLimit{120000};
 // gives its own git; the least is what it gets when the rating or a cap has ended the command.
 constexpr milliseconds kMostHandOver{300000}, kLeastHandOver{60000};
 constexpr milliseconds kInterruptGrace{10000};
+constexpr milliseconds kIdleStep{1000};
 // For output on its way when the command was ended from here; after its own end we wait as long as it takes.
 constexpr milliseconds kSlowReaderGrace{2000};
 // A guest tells 32 paths of a kind apart. What it says is not ours to believe, but ours to bound.
@@ -57,7 +59,8 @@ struct Session::State {
   Clock::time_point phase_began = Clock::now(), command_began = phase_began;
   std::unique_ptr<Outflow> out, err;
   std::unique_ptr<Inflow> in;
-  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, grace;
+  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, grace, idle_watch;
+  std::optional<IdleWatch> idle;  // while the command runs
   std::vector<Loop::Handle> signals;
 
   channel::Mux::Callbacks callbacks() {
@@ -148,6 +151,11 @@ struct Session::State {
     if (phase != Phase::kRunning) return;  // that could not be recorded
     start_command();
     deadline = loop.once(config.rating, [this] { stop(EndCause::kRating); });
+    if (!config.idle) return;
+    idle.emplace(*config.idle, [pid = vm.pid()] { return processor_time(pid); }, Clock::now());
+    idle_watch = loop.every(kIdleStep, [this] {
+      if (!frozen && idle->over(Clock::now())) stop(EndCause::kIdle);
+    });
   }
 
   void on(channel::Exited& exited) {
@@ -194,6 +202,7 @@ struct Session::State {
   void data(uint16_t stream, std::string_view bytes) {
     if (phase == Phase::kOver) return;
     if (stream == channel::kStdout || stream == channel::kStderr) {
+      if (idle) idle->happened(Clock::now());
       output_bytes += bytes.size();
       Outflow& flow = stream == channel::kStdout ? *out : *err;
       if (output_bytes <= config.output_limit && !output_over) {
@@ -250,7 +259,10 @@ struct Session::State {
 
   // A sender must know its stream before the receiver grants credit for it: hence this order.
   void start_command() {
-    in = std::make_unique<Inflow>(loop, mux, channel::kStdin, io.take_input(), [this] { flush(); });
+    in = std::make_unique<Inflow>(loop, mux, channel::kStdin, io.take_input(), [this] {
+      if (idle) idle->happened(Clock::now());
+      flush();
+    });
     say(config.exec);
     out = std::make_unique<Outflow>(
         loop, mux, channel::kStdout, io.take_output(), [this] { flush(); }, [this] { maybe_over(); });
@@ -296,6 +308,7 @@ struct Session::State {
   void hand_over() {
     phase = Phase::kHandingOver;
     deadline.reset();
+    idle_watch.reset();
     grace.reset();
     if (in) in->stop();
     if (config.network) config.network->finish();
@@ -434,6 +447,7 @@ struct Session::State {
     exit_watch.reset();
     console_watch.reset();
     deadline.reset();
+    idle_watch.reset();
     phase_limit.reset();
     grace.reset();
     signals.clear();

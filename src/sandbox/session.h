@@ -25,6 +25,7 @@ struct SessionConfig {
   channel::Start start;
   channel::Exec exec;
   std::chrono::milliseconds rating{};
+  std::optional<std::chrono::milliseconds> idle;
   uint64_t output_limit = 0;                       // stdout plus stderr, bytes
   uint64_t result_limit = 0;                       // what comes back, as sent, bytes
   std::vector<std::string> bundle_paths;           // files to write, one per start.repositories
@@ -40,6 +41,7 @@ struct SessionConfig {
 enum class EndCause {
   kExited,       // the command ended by itself
   kRating,       // the deadline came
+  kIdle,         // nothing happened for so long
   kOutputCap,    // more output than limits.output
   kNetworkCap,   // more bytes than limits.network.bytes
   kAlarm,        // a credential's placeholder was about to leave, and its on_alarm ends the run

@@ -86,6 +86,12 @@ class LimitTest(SandboxTest):
         total = int(self.run_in("awk '/MemTotal/ {print $2}' /proc/meminfo"))
         self.assertLessEqual(total, 256 << 10)
 
+    def test_243_a_machine_that_only_waits(self):
+        self.manifest("idle: 3s\nworkspace: {entries: {out: {type: dir, output: true, max: 1MiB}}}\n")
+        done = self.firestop("run", "--json", "--", "sh", "-c", "echo left > out/file; exec sleep 600", status=243)
+        self.assertEqual(self.ended(done)["error"]["code"], "idle.reached")
+        self.assertEqual([file.read_text() for file in self.work.glob("firestop-out/*/out/file")], ["left\n"])
+
     def test_a_child_that_is_killed_for_memory_is_noted(self):
         self.manifest("")
         done = self.firestop("run", "--json", "--", "sh", "-c",
