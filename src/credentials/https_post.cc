@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -183,6 +184,20 @@ class Connection {
   SSL* ssl_ = nullptr;
 };
 
+// Seconds; a date is for those who have a clock in common.
+std::optional<std::chrono::seconds> retry_after(const codec::HttpFields& fields) {
+  for (const auto& field : fields) {
+    if (!http::same_name(field.name, "retry-after")) continue;
+    int64_t seconds = 0;
+    const auto [end, error] =
+        std::from_chars(field.value.data(), field.value.data() + field.value.size(), seconds);
+    if (error == std::errc() && end == field.value.data() + field.value.size() && seconds >= 0 &&
+        seconds < 86400)
+      return std::chrono::seconds(seconds);
+  }
+  return {};
+}
+
 Result<PostAnswer> read_answer(Connection& connection, std::string_view method) {
   codec::Http1ResponseReader reader;
   reader.expect(method, false);
@@ -193,7 +208,9 @@ Result<PostAnswer> read_answer(Connection& connection, std::string_view method) 
     TRY_ASSIGN(const auto step, reader.next(left));
     using Event = codec::Http1Reader::Event;
     if (step.event == Event::kHead) {
-      out.status = reader.take_response().status;
+      const auto head = reader.take_response();
+      out.status = head.status;
+      out.retry_after = retry_after(head.fields);
       if (out.status >= 200 && method == "CONNECT") return out;
       if (out.status < 200) reader.expect(method, false);
     } else if (step.event == Event::kData) {
@@ -231,22 +248,45 @@ Result<void> open(Connection& connection, const Url& url, const std::string& ca_
 
 }  // namespace
 
-Result<PostAnswer> https_post(const std::string& url_text, const std::string& ca_file, std::string_view form,
-                              milliseconds limit) {
-  const auto url = parse_url(url_text);
-  if (!url) return unavailable("the address of the token server is malformed");
+Result<PostAnswer> http_post(const Post& post, milliseconds limit) {
+  const auto failed = [](std::string what) { return fail("post.failed", std::move(what)); };
+  const auto url = parse_url(post.url);
+  if (!url) return failed("the address is malformed");
+  std::string headers;
+  for (const auto& [name, value] : post.headers) {
+    if (!codec::is_token(name) || value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos)
+      return failed("a header that is none was to be sent");
+    headers += name + ": " + value + "\r\n";
+  }
   Connection connection(Clock::now() + limit);
-  TRY(open(connection, *url, ca_file));
-  Wiped request(
-      "POST " + url->target + " HTTP/1.1\r\nHost: " + http::to_string(url->authority, url->tls ? 443 : 80) +
-      "\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: " +
-      std::to_string(form.size()) + "\r\nConnection: close\r\n\r\n");
-  request.text.reserve(request.text.size() + form.size());
-  request.text += form;
-  TRY(connection.write(request.text));
-  auto answer = read_answer(connection, "POST");
-  if (!answer && answer.error().code != "credential.unavailable")
-    return unavailable("the token server's answer is malformed");
+  const auto exchange = [&]() -> Result<PostAnswer> {
+    TRY(open(connection, *url, post.ca_file));
+    Wiped request("POST " + url->target +
+                  " HTTP/1.1\r\nHost: " + http::to_string(url->authority, url->tls ? 443 : 80) +
+                  "\r\nAccept: application/json\r\nContent-Type: " + post.content_type +
+                  "\r\nContent-Length: " + std::to_string(post.body.size()) + "\r\n" + headers +
+                  "Connection: close\r\n\r\n");
+    wipe(headers);
+    request.text.reserve(request.text.size() + post.body.size());
+    request.text += post.body;
+    TRY(connection.write(request.text));
+    return read_answer(connection, "POST");
+  };
+  auto answer = exchange();
+  if (answer) return answer;
+  return failed(answer.error().code == "credential.unavailable" ? answer.error().message
+                                                                : "the answer is malformed");
+}
+
+Result<PostAnswer> https_post(const std::string& url, const std::string& ca_file, std::string_view form,
+                              milliseconds limit) {
+  auto answer = http_post({.url = url,
+                           .ca_file = ca_file,
+                           .content_type = "application/x-www-form-urlencoded",
+                           .headers = {},
+                           .body = form},
+                          limit);
+  if (!answer) return unavailable("the token server: " + answer.error().message);
   return answer;
 }
 
