@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "guest/boot.h"
+#include "guest/evidence/file_watch.h"
 #include "guest/mount.h"
 
 namespace firestop::guest {
@@ -194,6 +195,7 @@ Result<void> build_container(const ContainerSettings& settings) {
   if (settings.writable) TRY(freeze_workspace(settings.root, *settings.writable));
   TRY(pin(settings.root, settings.pins));
   TRY(build_dev(settings.root + "/dev", settings.shared_memory));
+  if (settings.watch >= 0) TRY(watch_place(settings.watch, (settings.root + "/dev/shm").c_str()));
   TRY(build_proc_and_sys(settings.root));
   return enter_root(settings.root);
 }

@@ -32,6 +32,7 @@ struct ContainerSettings {
   std::optional<std::vector<std::string>> writable;
   // Files that cannot be changed (absolute, inside): programs that are all that may be executed.
   std::vector<std::string> pins;
+  int watch = -1;        // fanotify group of the collectors, for what exists only in the container; not owned
   bool notices = false;  // executions are notified: see exec_guard.h
   // Attack tests only: no container at all; uid 0 with every capability, in PID 1's own namespaces.
   bool outside = false;

@@ -18,20 +18,6 @@ namespace {
 
 constexpr size_t kMostPaths = 32;  // told apart, a run
 
-// A path in /proc/self/mountinfo: blanks and backslashes are octal (proc(5)).
-std::string unescape(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 std::string proc(int thread, const char* name) {
   return "/proc/" + std::to_string(thread) + "/" + name;
 }
@@ -58,21 +44,12 @@ ExecGuard::~ExecGuard() {
 }
 
 Result<void> ExecGuard::mark_mounts() {
-  TRY_ASSIGN(const std::string mounts, read_file("/proc/self/mountinfo", 1u << 20));
-  std::string_view rest = mounts;
-  size_t marked = 0;
-  while (!rest.empty()) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    for (int field = 0; field < 4; ++field) line.remove_prefix(std::min(line.find(' ') + 1, line.size()));
-    const std::string place = unescape(line.substr(0, line.find(' ')));
-    if (place != kRoot && !place.starts_with(std::string(kRoot) + "/")) continue;
+  TRY_ASSIGN(const auto places, mounts_below(kRoot));
+  for (const std::string& place : places)
     if (::fanotify_mark(group_.get(), FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC_PERM, AT_FDCWD,
                         place.c_str()) != 0)
       return fail_errno("guest.exec_guard", "cannot watch " + place);
-    ++marked;
-  }
-  if (marked == 0) return fail("guest.exec_guard", "there is nothing to watch");
+  if (places.empty()) return fail("guest.exec_guard", "there is nothing to watch");
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,6 +16,8 @@ Result<void> remount_read_only(const std::string& target, unsigned long flags);
 Result<void> make_directory(const std::string& path, unsigned mode);
 // Bytes into a file of the kernel's (/proc, /sys, cgroup), with one write.
 Result<void> write_kernel_file(const std::string& path, const std::string& value);
+// The mount points at and below `place`, in the order in which they were mounted.
+Result<std::vector<std::string>> mounts_below(const std::string& place);
 // The first line of such a file.
 Result<std::string> read_kernel_file(const std::string& path);
 

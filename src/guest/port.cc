@@ -16,7 +16,6 @@
 namespace firestop::guest {
 namespace {
 
-constexpr char kName[] = "firestop.0";
 constexpr char kPorts[] = "/sys/class/virtio-ports/";
 constexpr int kTriesAMillisecondApart = 10'000;
 
@@ -25,36 +24,43 @@ void sleep_a_millisecond() {
   ::nanosleep(&pause, nullptr);
 }
 
-// The node of our port ("vport0p1"), or empty while it is not announced.
-std::string find_port() {
+// The node of the port ("vport0p1"), or empty while it is not announced.
+std::string find_port(const char* wanted) {
   std::unique_ptr<DIR, int (*)(DIR*)> ports(::opendir(kPorts), ::closedir);
   if (!ports) return {};
   while (const dirent* entry = ::readdir(ports.get())) {
     const auto name = read_kernel_file(std::string(kPorts) + entry->d_name + "/name");
-    if (name && *name == kName) return entry->d_name;
+    if (name && *name == wanted) return entry->d_name;
   }
   return {};
 }
 
 }  // namespace
 
-Result<void> Port::open() {
+Result<UniqueFd> open_port(const char* name) {
   std::string node;
+  UniqueFd port;
   for (int tries = 0; tries < kTriesAMillisecondApart; ++tries, sleep_a_millisecond()) {
-    if (node.empty()) node = find_port();
+    if (node.empty()) node = find_port(name);
     if (node.empty()) continue;
-    if (!fd_.valid()) {
+    if (!port.valid()) {
       // The node is there a little before the port can be opened (ENXIO).
-      fd_.reset(::open(("/dev/" + node).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-      if (!fd_.valid() && errno != ENXIO && errno != ENOENT)
+      port.reset(::open(("/dev/" + node).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+      if (!port.valid() && errno != ENXIO && errno != ENOENT)
         return fail_errno("guest.channel", "cannot open the port " + node);
-      if (!fd_.valid()) continue;
+      if (!port.valid()) continue;
     }
     // And a little before the kernel knows that the host listens.
-    pollfd state{fd_.get(), POLLOUT, 0};
-    if (::poll(&state, 1, 0) >= 0 && (state.revents & POLLHUP) == 0) return {};
+    pollfd state{port.get(), POLLOUT, 0};
+    if (::poll(&state, 1, 0) >= 0 && (state.revents & POLLHUP) == 0) return port;
   }
-  return fail("guest.channel", "the machine has no port \"firestop.0\" that somebody listens at");
+  return fail("guest.channel",
+              std::string("the machine has no port \"") + name + "\" that somebody listens at");
+}
+
+Result<void> Port::open() {
+  TRY_ASSIGN(fd_, open_port("firestop.0"));
+  return {};
 }
 
 void Port::attach(Events& events) {

@@ -11,6 +11,9 @@
 
 namespace firestop::guest {
 
+// The virtio-serial port of this name, once it exists and somebody is at its other end. It does not block.
+Result<UniqueFd> open_port(const char* name);
+
 class Port {
  public:
   explicit Port(channel::Mux::Callbacks callbacks) : mux_(std::move(callbacks)) {}

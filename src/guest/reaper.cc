@@ -177,7 +177,7 @@ void run_reaper(const ContainerSettings& settings, const ContainerCommand& comma
     tell(control, Report::Kind::kBroken, 0, error.message);
     ::_exit(125);
   };
-  std::vector<int> keep{control, settings.network};
+  std::vector<int> keep{control, settings.network, settings.watch};
   for (const auto& [ours, theirs] : command.descriptors) keep.push_back(ours);
   close_all_but(keep);
   if (settings.outside) {

@@ -89,12 +89,13 @@ Result<std::vector<UniqueFd>> mount_workspace(const channel::Start& start, Owner
   TRY_ASSIGN(const Inside root, Inside::open(kRoot));
   TRY_ASSIGN(const UniqueFd point, root.make_directories("workspace", owner));
   TRY_ASSIGN(const std::string layer, make_layer("workspace", owner));
-  if (start.entries_serial.empty()) {
-    TRY(mount_at(layer + "/upper", path_of(point), nullptr, MS_BIND));
-  } else {
-    TRY_ASSIGN(const std::string entries, mount_disk(disks, start.entries_serial));
-    TRY(mount_overlay(entries, layer, path_of(point)));
+  // Always an overlay: the disk itself must not be what is watched (evidence/file_watch.h), since every layer
+  // lies on it.
+  std::string entries = kEmpty;
+  if (!start.entries_serial.empty()) {
+    TRY_ASSIGN(entries, mount_disk(disks, start.entries_serial));
   }
+  TRY(mount_overlay(entries, layer, path_of(point)));
 
   // Outer paths come first: a mount below another needs that other one.
   struct Point {

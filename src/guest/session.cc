@@ -102,6 +102,11 @@ Result<void> Session::converse() {
   TRY_ASSIGN(Cgroup cgroup, Cgroup::make());
   cgroup_ = std::make_unique<Cgroup>(std::move(cgroup));
   TRY_ASSIGN(network_, make_container_network());
+  TRY_ASSIGN(collectors_, Collectors::start());
+  events_.watch(collectors_->fd(), EPOLLIN, [this](uint32_t) {
+    if (const auto heard = collectors_->hear(); !heard) error_ = heard.error();
+    if (collectors_->over()) events_.drop(collectors_->fd());
+  });
   port_.attach(events_);
   utsname kernel{};
   ::uname(&kernel);
@@ -118,6 +123,7 @@ Result<void> Session::converse() {
     }
     if (hand_over_) hand_over_->step();
     TRY(maybe_export());
+    if (shutdown_wanted_ && (!start_ || collectors_->over())) shutdown_ = true;
     if (start_ && start_->test_root) reap_strangers();
   }
   return {};
@@ -199,6 +205,9 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
     settings_.notices = !settings_.outside;
     watch.lap("exec guard");
   }
+  TRY(collectors_->begin(CollectorWord::kWatch));
+  settings_.watch = collectors_->group();
+  watch.lap("collectors");
   return {};
 }
 
@@ -237,13 +246,17 @@ Result<void> Session::handle(channel::Export& wanted) {
   return {};
 }
 
+// What was seen is told before the machine ends.
 Result<void> Session::handle(channel::Shutdown&) {
-  shutdown_ = true;
-  return {};
+  shutdown_wanted_ = true;
+  if (execution_) execution_->stop();
+  return start_ ? collectors_->finish() : Result<void>();
 }
 
 Result<void> Session::maybe_export() {
   if (!export_wanted_ || hand_over_ || (execution_ && !execution_->processes_gone())) return {};
+  TRY(collectors_->finish());
+  if (!collectors_->over()) return {};
   TRY(take_away(mounts_));
   if (guard_) {
     TRY_ASSIGN(const Inside root, Inside::open(kRoot));
@@ -262,6 +275,7 @@ Result<void> Session::maybe_export() {
                settings.writable.reset();  // git needs to write its objects
                settings.pins.clear();
                settings.notices = false;
+               settings.watch = -1;
                return run_in_container(settings, command);
              }));
   return {};

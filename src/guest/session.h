@@ -13,6 +13,7 @@
 #include "guest/container_run.h"
 #include "guest/devices.h"
 #include "guest/events.h"
+#include "guest/evidence/collectors.h"
 #include "guest/exec.h"
 #include "guest/exec_guard.h"
 #include "guest/hand_over.h"
@@ -49,6 +50,7 @@ class Session {
   Events events_;
   Port port_;
   Disks disks_;
+  std::unique_ptr<Collectors> collectors_;
   std::unique_ptr<channel::Start> start_;  // without seed and filter
   std::unique_ptr<Cgroup> cgroup_;
   std::unique_ptr<MemoryGuard> memory_guard_;
@@ -60,7 +62,7 @@ class Session {
   std::optional<channel::Export> export_wanted_;
   std::unique_ptr<HandOver> hand_over_;
   int next_exec_ = 0;
-  bool shutdown_ = false;
+  bool shutdown_wanted_ = false, shutdown_ = false;
   std::optional<Error> error_;
 };
 

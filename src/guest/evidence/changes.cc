@@ -1,0 +1,165 @@
+#include "guest/evidence/changes.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/audit.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "codec/sha256.h"
+#include "guest/boot.h"
+#include "guest/inside.h"
+
+namespace firestop::guest {
+namespace {
+
+namespace observed = channel::observed;
+constexpr int64_t kOnceUs = 1'000'000;
+constexpr size_t kMostRecent = 4096;
+constexpr char kWorkspace[] = "/workspace/";
+
+int64_t now_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+std::string inside(std::string path) {
+  if (path.starts_with(std::string(kRoot) + "/")) path.erase(0, sizeof kRoot - 1);
+  return path;
+}
+
+// Without ".", ".." and doubled slashes; links stay what they are.
+std::string normal(const std::string& path) {
+  std::string out;
+  size_t at = 0;
+  while (at < path.size()) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..")
+      out.resize(out.empty() ? 0 : out.rfind('/'));
+    else
+      out += "/" + part;
+  }
+  return out.empty() ? "/" : out;
+}
+
+// The directory that a descriptor of the process names, while it is there.
+std::string directory_of(uint32_t pid, int descriptor) {
+  char target[PATH_MAX];
+  const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof target || target[0] != '/') return "";
+  return std::string(target, static_cast<size_t>(length));
+}
+
+std::string resolve(const AuditEvent& event, const std::string& name, int descriptor) {
+  if (name.starts_with('/')) return normal(inside(name));
+  std::string base = inside(event.cwd);
+  if (descriptor != AT_FDCWD) base = inside(directory_of(event.pid, descriptor));
+  return base.empty() ? "?/" + name : normal(base + "/" + name);
+}
+
+}  // namespace
+
+std::string Changes::made_by(const AuditEvent& event) {
+  const int directory = event.number == SYS_mknodat ? static_cast<int>(event.arguments[0]) : AT_FDCWD;
+  for (const AuditPath& path : event.paths)
+    if (path.kind == "CREATE") return std::string(kRoot) + resolve(event, path.name, directory);
+  return "";
+}
+
+void Changes::remember(const std::string& path) {
+  if (!path.starts_with(kWorkspace)) return;
+  if (touched_.size() < kMostPaths)
+    touched_.insert(path);
+  else if (!touched_.contains(path))
+    ++lost_;
+}
+
+void Changes::written(const FileEvent& event) {
+  if (!processes_.find(event.pid)) return;
+  const std::string path = place_of(event.fd);
+  if (path.empty()) return;
+  remember(path);
+  const int64_t now = now_us();
+  auto& last = recent_[{event.pid, path}];
+  if (last != 0 && now - last < kOnceUs) return;
+  last = now;
+  if (recent_.size() > kMostRecent) recent_.clear();
+  teller_.say(observed::Change{event.pid, now, "write", path, ""});
+}
+
+void Changes::changed(const AuditEvent& event) {
+  if (!processes_.find(event.pid)) return;
+  int from = AT_FDCWD, to = AT_FDCWD;
+  if (event.number == SYS_renameat || event.number == SYS_renameat2 || event.number == SYS_unlinkat)
+    from = static_cast<int>(event.arguments[0]);
+  if (event.number == SYS_renameat || event.number == SYS_renameat2)
+    to = static_cast<int>(event.arguments[2]);
+  const bool renames =
+      event.number == SYS_rename || event.number == SYS_renameat || event.number == SYS_renameat2;
+  std::string removed, made;
+  // An overlay does the same once more below, between the outer removal and the outer creation.
+  for (const AuditPath& path : event.paths) {
+    if (path.kind == "DELETE" && removed.empty()) removed = path.name;
+    if (path.kind == "CREATE" && renames) made = path.name;
+  }
+  if (removed.empty()) return;
+  observed::Change change;
+  change.pid = event.pid;
+  change.at_us = event.at_ms * 1000;
+  change.path = resolve(event, removed, from);
+  change.what = made.empty() ? "delete" : "rename";
+  if (!made.empty()) {
+    change.to = resolve(event, made, to);
+    remember(change.to);
+  }
+  teller_.say(change);
+}
+
+void Changes::tell_finals() {
+  const auto root = Inside::open(kRoot);
+  if (!root) return;
+  uint64_t left = kMostHashed;
+  for (const std::string& path : touched_) {
+    const auto file = root->open_at(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat what{};
+    if (!file || ::fstat(file->get(), &what) != 0 || !S_ISREG(what.st_mode)) continue;
+    observed::Final final;
+    final.path = path;
+    final.size = static_cast<uint64_t>(what.st_size);
+    if (final.size > left) {
+      final.note = "not read: too much was written to read all of it again";
+    } else {
+      codec::PlainSha256 hash;
+      char piece[64 << 10];
+      ssize_t got = 0;
+      while ((got = ::read(file->get(), piece, sizeof piece)) > 0) {
+        const auto bytes = static_cast<size_t>(got);
+        left -= std::min<uint64_t>(left, bytes);
+        hash.update({piece, bytes});
+      }
+      if (got < 0)
+        final.note = "cannot be read";
+      else
+        final.digest = hash.hex();
+    }
+    teller_.say(final);
+    teller_.settle();
+  }
+}
+
+uint64_t Changes::take_lost() {
+  const uint64_t lost = lost_;
+  lost_ = 0;
+  return lost;
+}
+
+}  // namespace firestop::guest

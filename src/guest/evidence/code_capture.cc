@@ -1,0 +1,250 @@
+#include "guest/evidence/code_capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "guest/boot.h"
+#include "guest/evidence/interpreter.h"
+#include "guest/exec_rules.h"
+
+namespace firestop::guest {
+namespace {
+
+namespace observed = channel::observed;
+constexpr size_t kHead = 4096;
+constexpr size_t kMostArgumentBytes = 24u << 10;  // of an Exec: base64 and a frame's length bound it
+
+int64_t now_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+std::string proc(uint32_t pid, std::string_view name) {
+  return "/proc/" + std::to_string(pid) + "/" + std::string(name);
+}
+
+std::string link_at(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof target) return "";
+  std::string out(target, static_cast<size_t>(length));
+  if (out.ends_with(" (deleted)")) out.resize(out.size() - 10);
+  if (out.starts_with(std::string(kRoot) + "/")) out.erase(0, sizeof kRoot - 1);
+  return out;
+}
+
+std::string head_of(int fd) {
+  char head[kHead];
+  const ssize_t got = ::pread(fd, head, sizeof head, 0);
+  return got > 0 ? std::string(head, static_cast<size_t>(got)) : std::string();
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\0'), text.size());
+    out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return out;
+}
+
+// "bin/x.py" and "/workspace/bin/x.py": the same, as far as names can say.
+bool names(const std::string& word, const std::string& path) {
+  std::string_view tail = word;
+  while (tail.starts_with("./") || tail.starts_with("../")) tail.remove_prefix(tail.find('/') + 1);
+  if (tail.empty() || !path.ends_with(tail)) return false;
+  return tail.size() == path.size() || tail[0] == '/' || path[path.size() - tail.size() - 1] == '/';
+}
+
+bool is_library(std::string_view path, std::string_view head) {
+  if (!head.starts_with("\177ELF")) return false;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.ends_with(".so") || name.find(".so.") != std::string_view::npos || name.ends_with(".node");
+}
+
+// The arguments that an observation can carry.
+void fit(const AuditEvent& event, observed::Exec& exec) {
+  exec.argc = event.argc;
+  exec.cut = event.cut;
+  size_t left = kMostArgumentBytes;
+  for (const std::string& word : event.argv) {
+    const size_t take = std::min(word.size(), left);
+    if (left < 8) break;
+    exec.argv.push_back(word.substr(0, take));
+    left -= std::min(left, take + 8);
+    if (take < word.size()) exec.cut = true;
+  }
+  if (exec.argv.size() < event.argv.size()) exec.cut = true;
+}
+
+}  // namespace
+
+void CodeCapture::executes(const FileEvent& event) {
+  Process* process = processes_.find(event.pid);
+  if (!process) return;
+  ExecutedFile file;
+  file.path = place_of(event.fd);
+  file.from_image = files_.from_image(event.fd, event.what);
+  if (!file.from_image) {
+    const std::string head = head_of(event.fd);
+    // A text without "#!" is refused by the kernel; a shell that then reads it opens it.
+    if (head.starts_with("#!") || head.starts_with("\177ELF")) {
+      file.captured = contents_.of_file(event.fd, event.what);
+      const bool script = head.starts_with("#!");
+      tell(*process, script ? "script" : "program", file.path,
+           script ? parse_shebang(std::string_view(head).substr(0, 256)).interpreter : "", file.captured,
+           writer_of(event.what));
+    }
+  }
+  process->files.push_back(std::move(file));
+  if (process->files.size() > Process::kMostFiles) process->files.pop_front();
+}
+
+// What the process runs now, as far as the kernel itself says.
+void CodeCapture::look_at(Process& process) {
+  if (process.known) return;
+  process.known = true;
+  process.executable = link_at(proc(process.pid, "exe"));
+  process.image_program = false;
+  for (const ExecutedFile& file : process.files)
+    if (file.path == process.executable) process.image_program = file.from_image;
+  if (process.argv.empty())
+    if (const auto words = read_file(proc(process.pid, "cmdline"), 4u << 20)) process.argv = words_of(*words);
+  process.language = language_of(process.executable, process.argv.empty() ? "" : process.argv[0]);
+}
+
+void CodeCapture::opens(const FileEvent& event) {
+  if (files_.from_image(event.fd, event.what)) return files_.ignore_opens(event.fd);
+  Process* process = processes_.find(event.pid);
+  if (!process || process->hidden || event.what.st_size == 0) return;
+  look_at(*process);
+  const bool interprets = process->language != Language::kNone || !process->image_program;
+  const std::string path = place_of(event.fd);
+  const std::string head = head_of(event.fd);
+  const bool library = is_library(path, head);
+  if (!interprets && !library) return;
+  const bool named =
+      interprets && std::any_of(process->argv.begin() + (process->argv.empty() ? 0 : 1), process->argv.end(),
+                                [&](const std::string& word) { return names(word, path); });
+  // The kernel opened a script itself; its interpreter opens it again, which says nothing new.
+  const bool known = std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
+    return file.path == path && file.captured.content != 0;
+  });
+  const CodeArguments arguments = named ? code_arguments(process->language, process->argv) : CodeArguments{};
+  const bool argument = std::any_of(arguments.files.begin(), arguments.files.end(),
+                                    [&](const std::string& word) { return names(word, path); });
+  if (!library && !argument && !looks_like_code(process->language, path, head)) return;
+  const std::pair<uint64_t, uint64_t> inode{event.what.st_dev, event.what.st_ino};
+  const Captured captured = contents_.of_file(event.fd, event.what);
+  if (known && process->files.back().captured.content == captured.content) return;
+  if (known && std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
+        return file.captured.content == captured.content;
+      }))
+    return;
+  const std::pair<uint64_t, uint64_t> once{inode.first ^ (uint64_t{captured.content} << 32), inode.second};
+  if (process->told.contains(once)) return;
+  if (process->told.size() < Process::kMostTold) process->told.insert(once);
+  tell(*process, argument ? "argument" : "module", path, process->executable, captured,
+       writer_of(event.what));
+}
+
+void CodeCapture::written(const FileEvent& event) {
+  contents_.changed(event.what);
+  if (writers_.size() >= kMostWriters) writers_.clear();
+  writers_[{event.what.st_dev, event.what.st_ino}] = event.pid;
+}
+
+uint32_t CodeCapture::writer_of(const struct stat& what) const {
+  const auto found = writers_.find({what.st_dev, what.st_ino});
+  return found == writers_.end() ? 0 : found->second;
+}
+
+void CodeCapture::tell(Process& process, std::string how, std::string path, std::string interpreter,
+                       Captured captured, uint32_t writer) {
+  observed::Code code;
+  code.pid = process.pid;
+  code.at_us = Processes::in_order(process, now_us());
+  code.how = std::move(how);
+  code.path = std::move(path);
+  code.interpreter = std::move(interpreter);
+  code.content = captured.content;
+  code.writer = writer;
+  code.note = std::move(captured.note);
+  if (code.content == 0) ++lost_;
+  teller_.say(code);
+}
+
+// Opening by name is safe only where nobody would be asked: the question would come to us, who wait.
+void CodeCapture::read_unasked(Process& process, const std::string& link, const char* how) {
+  struct stat what{};
+  if (::stat(link.c_str(), &what) != 0) {
+    tell(process, how, link_at(link), "", {0, "its process was gone before it could be read"}, 0);
+    return;
+  }
+  if (!S_ISREG(what.st_mode) || files_.watches(what.st_dev)) return;
+  ExecutedFile file;
+  file.path = link_at(link);
+  const UniqueFd fd(::open(link.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.valid())
+    file.captured = contents_.of_file(fd.get(), what);
+  else
+    file.captured.note = std::string("cannot be opened: ") + ::strerror(errno);
+  tell(process, how, file.path, std::string_view(how) == "program" ? "" : process.executable, file.captured,
+       writer_of(what));
+  process.files.push_back(std::move(file));
+  if (process.files.size() > Process::kMostFiles) process.files.pop_front();
+}
+
+void CodeCapture::runs(Process& process) {
+  if (process.hidden) return;
+  const std::string exe = proc(process.pid, "exe");
+  const std::string path = link_at(exe);
+  const bool asked = std::any_of(process.files.begin(), process.files.end(),
+                                 [&](const ExecutedFile& file) { return file.path == path; });
+  if (!asked && !path.empty()) read_unasked(process, exe, "program");
+}
+
+void CodeCapture::executed(const AuditEvent& event) {
+  Process* process = processes_.of(event);
+  if (!process) return;
+  if (!process->ended && process->executions_due <= 1) process->argv = event.argv;
+  observed::Exec exec;
+  exec.pid = event.pid;
+  exec.at_us = event.at_ms * 1000;
+  exec.uid = event.uid;
+  exec.gid = event.gid;
+  exec.file = event.exe;
+  if (exec.file.ends_with(" (deleted)")) exec.file.resize(exec.file.size() - 10);
+  if (exec.file.starts_with(std::string(kRoot) + "/")) exec.file.erase(0, sizeof kRoot - 1);
+  exec.cwd = event.cwd;
+  if (exec.cwd.starts_with(std::string(kRoot) + "/")) exec.cwd.erase(0, sizeof kRoot - 1);
+  fit(event, exec);
+  const auto file = std::find_if(process->files.rbegin(), process->files.rend(),
+                                 [&](const ExecutedFile& known) { return known.path == exec.file; });
+  if (file != process->files.rend()) {
+    exec.from_image = file->from_image;
+    exec.content = file->captured.content;
+  }
+  const Language language = language_of(exec.file, event.argv.empty() ? "" : event.argv[0]);
+  processes_.told_executed(*process, exec);
+  if (process->hidden) return;
+  const CodeArguments arguments = code_arguments(language, event.argv);
+  for (const std::string& text : arguments.commands)
+    tell(*process, "command", "", exec.file, contents_.of_bytes(text), 0);
+}
+
+uint64_t CodeCapture::take_lost() {
+  return std::exchange(lost_, 0);
+}
+
+}  // namespace firestop::guest

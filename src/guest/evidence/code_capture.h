@@ -1,0 +1,52 @@
+// What is run as code and is not from the image: its bytes, before it runs.
+//
+// Programs and scripts with "#!" are caught when the kernel opens them to execute, and what interpreters open
+// (language.h says which programs are ones) when they do; both wait until the bytes are had. Text among the
+// arguments (-c, -e) comes with audit's record. An executable that nobody was asked about, one in anonymous
+// memory or on a file system that root mounted later, is read when its process is seen to run it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "guest/evidence/contents.h"
+#include "guest/evidence/file_watch.h"
+#include "guest/evidence/processes.h"
+#include "guest/evidence/teller.h"
+
+namespace firestop::guest {
+
+class CodeCapture {
+ public:
+  CodeCapture(Teller& teller, Contents& contents, FileWatch& files, Processes& processes)
+      : teller_(teller), contents_(contents), files_(files), processes_(processes) {}
+
+  void executes(const FileEvent& event);
+  void opens(const FileEvent& event);
+  void written(const FileEvent& event);
+  // The connector's word that a process runs another program now.
+  void runs(Process& process);
+  // Audit's record of an execution; the Exec of it is told here, too.
+  void executed(const AuditEvent& event);
+  uint64_t take_lost();
+
+ private:
+  using Inode = std::pair<uint64_t, uint64_t>;
+  static constexpr size_t kMostWriters = 1u << 16;
+  void look_at(Process& process);
+  void tell(Process& process, std::string how, std::string path, std::string interpreter, Captured captured,
+            uint32_t writer);
+  uint32_t writer_of(const struct stat& what) const;
+  void read_unasked(Process& process, const std::string& link, const char* how);
+
+  Teller& teller_;
+  Contents& contents_;
+  FileWatch& files_;
+  Processes& processes_;
+  std::map<Inode, uint32_t> writers_;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace firestop::guest

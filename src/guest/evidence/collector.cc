@@ -1,0 +1,258 @@
+#include "guest/evidence/collector.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "guest/evidence/audit.h"
+#include "guest/evidence/changes.h"
+#include "guest/evidence/code_capture.h"
+#include "guest/evidence/contents.h"
+#include "guest/evidence/proc_events.h"
+#include "guest/evidence/processes.h"
+#include "guest/evidence/task_costs.h"
+#include "guest/evidence/teller.h"
+#include "guest/mount.h"
+
+namespace firestop::guest {
+namespace {
+
+namespace observed = channel::observed;
+constexpr int kPriority = 10;       // SCHED_FIFO
+constexpr int64_t kAliveMs = 3000;  // below observed::kAliveEvery
+constexpr int64_t kLookMs = 1000;   // how often losses are asked for
+constexpr int64_t kLongestFinishMs = 5000;
+
+int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+Result<void> come_first(pid_t pid, int priority) {
+  const sched_param parameters{priority};
+  if (::sched_setscheduler(pid, SCHED_FIFO, &parameters) != 0)
+    return fail_errno("evidence.priority", "cannot come before everything else");
+  return {};
+}
+
+// The kernel's thread that hands records over: before us, so that a record is there when its cause goes on.
+Result<void> hurry_audit() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
+  if (!processes) return fail_errno("evidence.audit", "cannot list processes");
+  while (const dirent* entry = ::readdir(processes.get())) {
+    const auto name = read_kernel_file(std::string("/proc/") + entry->d_name + "/comm");
+    if (name && *name == "kauditd") return come_first(::atoi(entry->d_name), kPriority + 1);
+  }
+  return fail("evidence.audit", "the kernel has no audit");
+}
+
+class Collector {
+ public:
+  Collector(int control, FileWatch files) : control_(control), files_(std::move(files)) {}
+
+  Result<void> prepare() {
+    TRY(come_first(0, kPriority));
+    TRY(write_kernel_file("/proc/self/oom_score_adj", "-1000"));
+    TRY_ASSIGN(teller_, Teller::open());
+    TRY_ASSIGN(proc_, ProcEvents::open());
+    TRY_ASSIGN(costs_, TaskCosts::open());
+    TRY_ASSIGN(audit_, Audit::open());
+    return hurry_audit();
+  }
+
+  // Until PID 1 is gone.
+  void serve() {
+    answer(CollectorWord::kReady);
+    while (true) {
+      pollfd sources[6] = {{control_, POLLIN, 0},
+                           {watching_ ? proc_.fd() : -1, POLLIN, 0},
+                           {watching_ ? costs_.fd() : -1, POLLIN, 0},
+                           {watching_ ? audit_.fd() : -1, POLLIN, 0},
+                           {watching_ ? files_.fd() : -1, POLLIN, 0},
+                           {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
+      ::poll(sources, std::size(sources), watching_ ? 250 : -1);
+      if (watching_) round();
+      if (sources[0].revents != 0 && !hear()) return;
+    }
+  }
+
+ private:
+  void answer(CollectorWord word) { (void)::send(control_, &word, sizeof word, MSG_NOSIGNAL); }
+
+  bool hear() {
+    CollectorWord word{};
+    if (::recv(control_, &word, sizeof word, MSG_DONTWAIT) != sizeof word) return false;
+    switch (word) {
+      case CollectorWord::kWatch:
+        if (const auto begun = begin(); !begun) {
+          (void)::send(control_, begun.error().message.data(), begun.error().message.size(), MSG_NOSIGNAL);
+          return false;
+        }
+        break;
+      case CollectorWord::kStandAside:
+        teller_.say(observed::Hello{
+            observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin", "connections"}});
+        teller_.settle();
+        break;
+      case CollectorWord::kFinish:
+        finish();
+        break;
+      default:
+        return false;
+    }
+    answer(CollectorWord::kDone);
+    return true;
+  }
+
+  Result<void> begin() {
+    TRY(files_.mark_mounts());
+    proc_.begin();
+    TRY(audit_.begin());
+    observed::Hello hello;
+    hello.collectors = {"processes", "costs", "files", "code"};
+    hello.missing = {"stdin: not built yet", "connections: not built yet"};
+    teller_.say(hello);
+    teller_.settle();
+    watching_ = true;
+    return {};
+  }
+
+  // All that there is to be read, in the order of its causes.
+  void round() {
+    files_.take([this] { take_processes(); }, [this](const FileEvent& event) { take(event); });
+    take_processes();
+    while (const auto event = audit_.next()) take(*event);
+    processes_.tell_ends(Processes::Which::kComplete);
+    const int64_t now = now_ms();
+    if (now - looked_ms_ >= kLookMs) {
+      looked_ms_ = now;
+      audit_.ask();
+      tell_losses();
+    }
+    if (now - said_ms_ >= kAliveMs) {
+      said_ms_ = now;
+      teller_.say(observed::Alive{});
+    }
+    teller_.settle();
+  }
+
+  void take_processes() {
+    while (const auto event = proc_.next()) {
+      // What a thread used is told before its end is.
+      if (event->kind == ProcEvent::Kind::kExit) take_costs();
+      processes_.take(*event);
+      if (event->kind != ProcEvent::Kind::kExec) continue;
+      if (Process* process = processes_.find(event->pid)) code_.runs(*process);
+    }
+    take_costs();
+  }
+
+  void take_costs() {
+    while (const auto cost = costs_.next()) processes_.take(*cost);
+  }
+
+  void take(const FileEvent& event) {
+    switch (event.kind) {
+      case FileEvent::Kind::kExecute:
+        return code_.executes(event);
+      case FileEvent::Kind::kOpen:
+        return code_.opens(event);
+      case FileEvent::Kind::kWritten:
+        code_.written(event);
+        return changes_.written(event);
+    }
+  }
+
+  void take(const AuditEvent& event) {
+    switch (event.number) {
+      case SYS_execve:
+      case SYS_execveat:
+        return code_.executed(event);
+      case SYS_mknod:
+      case SYS_mknodat: {
+        const uint64_t mode = event.arguments[event.number == SYS_mknod ? 1 : 2];
+        if (S_ISFIFO(mode)) files_.leave_alone(Changes::made_by(event));
+        return;
+      }
+      default:
+        return changes_.changed(event);
+    }
+  }
+
+  void tell_lost(const char* what, uint64_t count) {
+    if (count > 0) teller_.say(observed::Lost{what, count});
+  }
+  void tell_losses() {
+    tell_lost("processes", proc_.take_lost() + audit_.take_lost() + processes_.take_lost_executions() +
+                               teller_.take_untold());
+    tell_lost("costs", processes_.take_lost_costs());
+    tell_lost("code", code_.take_lost());
+    tell_lost("files", changes_.take_lost());
+  }
+
+  void finish() {
+    if (!watching_) {
+      teller_.finish();
+      return;
+    }
+    const int64_t until = now_ms() + kLongestFinishMs;
+    do {
+      audit_.ask();
+      ::usleep(10'000);
+      round();
+    } while ((processes_.count() > 0 || !audit_.quiet()) && now_ms() < until);
+    processes_.tell_ends(Processes::Which::kAll);
+    files_.end();
+    changes_.tell_finals();
+    tell_losses();
+    tell_lost("processes", processes_.count());  // whose end was not seen
+    teller_.say(observed::Done{});
+    teller_.finish();
+    watching_ = false;
+  }
+
+  int control_;
+  FileWatch files_;
+  Teller teller_;
+  ProcEvents proc_;
+  TaskCosts costs_;
+  Audit audit_;
+  Contents contents_{teller_};
+  Processes processes_{teller_};
+  CodeCapture code_{teller_, contents_, files_, processes_};
+  Changes changes_{teller_, processes_};
+  bool watching_ = false;
+  int64_t looked_ms_ = 0, said_ms_ = 0;
+};
+
+}  // namespace
+
+void run_collector(int control, FileWatch files) {
+  ::prctl(PR_SET_NAME, "collector");
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  Collector collector(control, std::move(files));
+  if (const auto prepared = collector.prepare(); !prepared) {
+    const std::string why = prepared.error().message;
+    (void)::send(control, why.data(), why.size(), MSG_NOSIGNAL);
+  } else {
+    collector.serve();
+  }
+  ::_exit(1);
+}
+
+}  // namespace firestop::guest

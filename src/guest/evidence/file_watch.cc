@@ -1,0 +1,122 @@
+#include "guest/evidence/file_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <sys/fanotify.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "guest/boot.h"
+#include "guest/mount.h"
+
+namespace firestop::guest {
+namespace {
+
+#ifndef FAN_MARK_EVICTABLE
+constexpr unsigned FAN_MARK_EVICTABLE = 0x200;  // Linux 5.19
+#endif
+constexpr uint64_t kWatched = FAN_OPEN_EXEC_PERM | FAN_OPEN_PERM | FAN_CLOSE_WRITE;
+constexpr char kDeleted[] = " (deleted)";
+
+std::string descriptor(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+
+Result<void> mark(int group, const char* path) {
+  if (::fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, kWatched, AT_FDCWD, path) != 0)
+    return fail_errno("evidence.files", std::string("cannot watch ") + path);
+  return {};
+}
+
+}  // namespace
+
+Result<FileWatch> FileWatch::make() {
+  FileWatch watch;
+  // O_NONBLOCK is for what events' descriptors open: a pipe with a name would block.
+  watch.group_.reset(::fanotify_init(
+      FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE | FAN_UNLIMITED_MARKS,
+      O_RDONLY | O_CLOEXEC | O_LARGEFILE | O_NOATIME | O_NONBLOCK));
+  if (!watch.group_.valid()) return fail_errno("evidence.files", "the kernel has no fanotify");
+  return watch;
+}
+
+Result<void> FileWatch::mark_mounts() {
+  TRY_ASSIGN(const auto places, mounts_below(kRoot));
+  for (const std::string& place : places) {
+    struct stat what{};
+    if (::stat(place.c_str(), &what) != 0) return fail_errno("evidence.files", "cannot look at " + place);
+    if (place == kRoot) root_ = what.st_dev;
+    TRY(mark(group_.get(), place.c_str()));
+    devices_.insert(what.st_dev);
+  }
+  if (root_ == 0) return fail("evidence.files", "there is nothing to watch");
+  return {};
+}
+
+void FileWatch::end() {
+  ::fanotify_mark(group_.get(), FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, nullptr);
+  ::fanotify_mark(group_.get(), FAN_MARK_FLUSH, 0, AT_FDCWD, nullptr);
+}
+
+void FileWatch::take(const std::function<void()>& before, const std::function<void(const FileEvent&)>& each) {
+  alignas(fanotify_event_metadata) char buffer[4096];
+  ssize_t got = ::read(group_.get(), buffer, sizeof buffer);
+  if (got <= 0) return;
+  before();
+  for (const auto* event = reinterpret_cast<fanotify_event_metadata*>(buffer); FAN_EVENT_OK(event, got);
+       event = FAN_EVENT_NEXT(event, got)) {
+    const UniqueFd file(event->fd);
+    if (!file.valid()) continue;
+    FileEvent out;
+    out.pid = static_cast<uint32_t>(event->pid);
+    out.fd = file.get();
+    const bool asks = (event->mask & (FAN_OPEN_PERM | FAN_OPEN_EXEC_PERM)) != 0;
+    out.kind = (event->mask & FAN_OPEN_EXEC_PERM) != 0 ? FileEvent::Kind::kExecute
+               : asks                                  ? FileEvent::Kind::kOpen
+                                                       : FileEvent::Kind::kWritten;
+    if (::fstat(file.get(), &out.what) == 0 && S_ISREG(out.what.st_mode)) each(out);
+    if (!asks) continue;
+    const fanotify_response answer{file.get(), FAN_ALLOW};
+    (void)!::write(group_.get(), &answer, sizeof answer);  // fails if the thread was killed meanwhile
+  }
+}
+
+bool FileWatch::from_image(int fd, const struct stat& what) const {
+  if (what.st_dev != root_) return false;
+  // The overlay asks the file system below, and of the two only the upper one (ext4) knows this call.
+  int flags = 0;
+  return ::ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0 && errno == ENOTTY;
+}
+
+void FileWatch::ignore_opens(int fd) {
+  (void)::fanotify_mark(group_.get(), FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_EVICTABLE,
+                        FAN_OPEN_PERM, AT_FDCWD, descriptor(fd).c_str());
+}
+
+void FileWatch::leave_alone(const std::string& path) {
+  (void)::fanotify_mark(
+      group_.get(),
+      FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_DONT_FOLLOW,
+      FAN_OPEN_PERM | FAN_CLOSE_WRITE, AT_FDCWD, path.c_str());
+}
+
+Result<void> watch_place(int group, const char* path) {
+  return mark(group, path);
+}
+
+std::string place_of(int fd) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(descriptor(fd).c_str(), target, sizeof target);
+  if (length <= 0 || static_cast<size_t>(length) >= sizeof target) return "";
+  std::string place(target, static_cast<size_t>(length));
+  if (place.ends_with(kDeleted)) place.resize(place.size() - (sizeof kDeleted - 1));
+  if (place.starts_with(std::string(kRoot) + "/")) place.erase(0, sizeof kRoot - 1);
+  return place;
+}
+
+}  // namespace firestop::guest
