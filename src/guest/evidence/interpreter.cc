@@ -206,10 +206,10 @@ Options options_of(Language language) {
       o.value_words = {"-C", "--conditions", "--input-type", "--env-file"};
       break;
     case Language::kPerl:
-      o.text = "eE", o.value = "I", o.attached = "iMmF0lCDxdV";
+      o.text = "eE", o.value = "I", o.attached = "iMmFCDxdV";
       break;
     case Language::kRuby:
-      o.text = "e", o.value = "IrCEX", o.attached = "iF0KTWx";
+      o.text = "e", o.value = "IrCEX", o.attached = "iFKTWx";
       break;
     case Language::kPhp:
       o.text = "rBRE", o.file = "fF", o.value = "dcztS";
