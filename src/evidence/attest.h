@@ -18,7 +18,7 @@ inline constexpr const char* kAttestation = "attestation.json";  // in the recor
 inline constexpr std::string_view kStatementType = "https://in-toto.io/Statement/v1";
 inline constexpr std::string_view kInTotoType = "application/vnd.in-toto+json";
 inline constexpr std::string_view kPredicateType = "https://firestop.dev/attestations/run/v1";
-inline constexpr size_t kMostSubjects = 10000;
+inline constexpr size_t kMostSubjects = 100000;
 
 // The statement that the record in `directory` stands for; a record without record.end has none
 // ("evidence.not_ended"). Does not verify the record. "evidence.unreadable", "evidence.bad_event",

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "egress/crossing_json.h"
 #include "evidence/anchor.h"
+#include "evidence/attest.h"
 
 namespace firestop::sandbox {
 namespace {
@@ -66,8 +67,9 @@ Result<std::vector<OutputFile>> output_files(const std::string& directory) {
 
 }  // namespace
 
-Recorder::Recorder(std::unique_ptr<evidence::HostKey> key, std::unique_ptr<evidence::Log> log)
-    : key_(std::move(key)), log_(std::move(log)) {}
+Recorder::Recorder(std::string directory, std::unique_ptr<evidence::HostKey> key,
+                   std::unique_ptr<evidence::Log> log)
+    : directory_(std::move(directory)), key_(std::move(key)), log_(std::move(log)) {}
 
 Recorder::~Recorder() = default;
 
@@ -80,9 +82,10 @@ Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& ru
     TRY_ASSIGN(given, evidence::open_anchor(anchor));
   }
   const JsonObject begin{{"name", plan.name}, {"manifest_digest", plan.seal.digest}, {"version", version()}};
-  TRY_ASSIGN(auto log, evidence::Log::create(join_path(run.directory(), kEvidence), run.record().id, *key,
-                                             begin, evidence::LogLimits{}, std::move(given)));
-  return std::unique_ptr<Recorder>(new Recorder(std::move(key), std::move(log)));
+  std::string directory = join_path(run.directory(), kEvidence);
+  TRY_ASSIGN(auto log, evidence::Log::create(directory, run.record().id, *key, begin, evidence::LogLimits{},
+                                             std::move(given)));
+  return std::unique_ptr<Recorder>(new Recorder(std::move(directory), std::move(key), std::move(log)));
 }
 
 void Recorder::append(Vantage vantage, const char* kind, JsonObject data) {
@@ -384,7 +387,7 @@ Result<void> Recorder::end(const RunRecord& record) {
     error_ = closed.error();
     return closed;
   }
-  return {};
+  return evidence::write_attestation(directory_, *key_);
 }
 
 }  // namespace firestop::sandbox

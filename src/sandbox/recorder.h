@@ -58,12 +58,12 @@ class Recorder : private channel::observed::Receiver {
   bool done() const { return inbox_.done(); }
 
   Result<void> check() const;  // whether all so far is kept
-  // The terminal event. True `complete`: the collectors all worked, lost nothing and said that they were
-  // done.
+  // The terminal event, with `complete` if the collectors all worked, lost nothing and said that they were
+  // done; and the attestation: "evidence.too_many" subjects leave the record as it is, without one.
   Result<void> end(const RunRecord& record);
 
  private:
-  Recorder(std::unique_ptr<evidence::HostKey> key, std::unique_ptr<evidence::Log> log);
+  Recorder(std::string directory, std::unique_ptr<evidence::HostKey> key, std::unique_ptr<evidence::Log> log);
   void append(evidence::Vantage vantage, const char* kind, codec::JsonObject data);
   void ready();
   void tick();
@@ -91,6 +91,7 @@ class Recorder : private channel::observed::Receiver {
     uint64_t size = 0, kept = 0;
   };
 
+  std::string directory_;
   std::unique_ptr<evidence::HostKey> key_;
   std::unique_ptr<evidence::Log> log_;
   channel::observed::Inbox inbox_{*this};

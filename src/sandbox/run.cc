@@ -377,10 +377,22 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemor
   }
 }
 
-Result<void> close_record(Recorder& recorder, const RunRecord& record) {
+void close_record(Recorder& recorder, OwnedRun& run, RunEnd& out) {
+  auto& record = run.record();
   if (record.reason.starts_with("cap.")) recorder.cap_hit(record.reason.substr(4), record.message);
   recorder.results(record);
-  return recorder.end(record);
+  const auto closed = recorder.end(record);
+  if (closed) return;
+  // What ended the run before says more.
+  if (closed.error().code == "evidence.too_many" || out.status >= 240) {
+    out.notes.push_back(closed.error().message);
+    return;
+  }
+  out.status = static_cast<int>(ExitStatus::kRecord);
+  out.error = closed.error();
+  record.exit_status = out.status;
+  record.reason = closed.error().code;
+  record.message = closed.error().message;
 }
 
 }  // namespace
@@ -440,14 +452,7 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   }
   if (!request.keep)
     if (auto removed = owned->remove_work_files(); !removed) out.notes.push_back(removed.error().message);
-  if (recorder)
-    if (auto closed = close_record(**recorder, record); !closed && out.status < 240) {
-      out.status = static_cast<int>(ExitStatus::kRecord);
-      out.error = closed.error();
-      record.exit_status = out.status;
-      record.reason = closed.error().code;
-      record.message = closed.error().message;
-    }
+  if (recorder) close_record(**recorder, *owned, out);
   if (auto saved = owned->save(); !saved) out.notes.push_back(saved.error().message);
   out.record = record;
   return out;
