@@ -31,6 +31,8 @@ CommandSpec log_path_command();
 CommandSpec log_verify_command();  // log_verify.cc
 CommandSpec attest_group();        // attest.cc
 CommandSpec attest_verify_command();
+CommandSpec reconcile_command();
+CommandSpec suggest_command();
 CommandSpec rm_command();
 CommandSpec memory_group();  // memory.cc
 CommandSpec memory_list_command();

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/log_export.h"
 #include "cli/record_place.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -100,6 +101,7 @@ Result<bool> print_available(evidence::Follower& follower, const Filter& filter,
 Result<int> log(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const Filter filter, filter_of(args));
   TRY_ASSIGN(RecordPlace place, find_record(args.required("RUN"), context));
+  if (wants_export(args)) return export_record(args, place.directory, context);
   TRY_ASSIGN(auto follower, evidence::Follower::open(place.directory));
   for (;;) {
     // Asked before the record is read: what its last owner wrote is there by then.
@@ -130,7 +132,7 @@ Result<int> path(const ParsedArgs& args, Context& context) {
 }  // namespace
 
 CommandSpec log_command() {
-  return {
+  CommandSpec spec{
       .name = "log",
       .summary = "show the record of a run, also while it runs",
       .description =
@@ -163,6 +165,12 @@ CommandSpec log_command() {
                 exit_note(ExitStatus::kCannotStart, "there is no record, or it cannot be read")},
       .handler = log,
   };
+  const auto exports = export_options();
+  spec.options.insert(spec.options.end() - 1, exports.begin(), exports.end());
+  spec.examples.push_back(
+      {"firestop log fix --format ocsf >> events.ocsf.jsonl", "for a collector of events"});
+  spec.examples.push_back({"firestop log fix --otlp http://127.0.0.1:4318", "to an OpenTelemetry receiver"});
+  return spec;
 }
 
 CommandSpec log_path_command() {

@@ -23,8 +23,9 @@ std::string lines(std::string_view text, std::string_view indent) {
 
 ExitStatus status_of(const Error& error) {
   if (error.code.starts_with("signature.")) return ExitStatus::kSignature;
-  for (const std::string_view prefix : {"usage.", "manifest.", "init.", "run.not_found", "run.ambiguous",
-                                        "memory.not_found", "image.bad_name", "image.unknown"})
+  for (const std::string_view prefix :
+       {"usage.", "manifest.", "init.", "run.not_found", "run.ambiguous", "memory.not_found", "trace.unknown",
+        "image.bad_name", "image.unknown"})
     if (error.code.starts_with(prefix)) return ExitStatus::kUsage;
   return ExitStatus::kCannotStart;
 }
