@@ -121,7 +121,7 @@ Result<int> path(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const RecordPlace place, find_record(args.required("RUN"), context));
   if (!exists(join_path(place.directory, "events.jsonl")))
     return fail("evidence.not_found", "there is no record in " + printable(place.directory),
-                "runs of Firestop before 0.4 have none");
+                "a run of an earlier Firestop has none");
   if (context.json)
     print_json(context, codec::JsonObject{{"directory", place.directory}});
   else
