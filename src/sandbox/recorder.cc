@@ -234,7 +234,7 @@ void Recorder::drain() {
 
 void Recorder::tick() {
   if (auto kept = log_->tick(); !kept) return failed(kept.error());
-  if (expects_life_ && greeted_ && !done() && steady_clock::now() - heard_ > kMostSilence)
+  if (expects_life_ && !done() && steady_clock::now() - heard_ > kMostSilence)
     failed(Error{"collectors.silent",
                  "the guest's collectors said nothing for " + std::to_string(kMostSilence.count()) +
                      " s; nothing goes on unrecorded",

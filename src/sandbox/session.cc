@@ -318,6 +318,9 @@ struct Session::State {
     const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
     const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
     phase_limit = loop.once(limit, [this, limit] {
+      if (end.exported && !all_told())
+        return unrecorded(
+            Error{"collectors.silent", "the guest's collectors did not say that they are done", {}, 0});
       failed(Error{
           "guest.silent",
           "the guest did not hand over its result within " + std::to_string(limit.count() / 1000) + " s",
@@ -353,7 +356,7 @@ struct Session::State {
   }
 
   // The collectors' port is another than the one that says that everything was handed over.
-  bool all_told() const { return !config.recorder->greeted() || config.recorder->done(); }
+  bool all_told() const { return config.recorder->done(); }
 
   void over() {
     if (phase == Phase::kOver) return;
