@@ -59,7 +59,7 @@ class Recorder : private channel::observed::Receiver {
 
   Result<void> check() const;  // whether all so far is kept
   // The terminal event, with `complete` if the collectors all worked, lost nothing and said that they were
-  // done; and the attestation: "evidence.too_many" subjects leave the record as it is, without one.
+  // done; and the attestation.
   Result<void> end(const RunRecord& record);
 
  private:

@@ -2,8 +2,9 @@
 //
 //   evidence_writer DIRECTORY CONFIG RUN EVENTS [CHECKPOINT_EVENTS [ANCHOR]]
 //
-// EVENTS 0: until it is killed. Prints "N CHECKPOINTED" lines to stdout, of the events accepted before each
-// checkpoint that was written. Ends with 0, or 1 and the error's code on stderr.
+// With EVIDENCE_WRITER_LOSES in the environment it says that it lost some. EVENTS 0: until it is killed.
+// Prints "N CHECKPOINTED" lines to stdout, of the events accepted before each checkpoint that was written.
+// Ends with 0, or 1 and the error's code on stderr.
 #include <unistd.h>
 
 #include <csignal>
@@ -62,6 +63,8 @@ Result<void> write(int argc, char** argv) {
     accepted = log->count() + 1;
     TRY(event(*log, i));
   }
+  const bool loses = std::getenv("EVIDENCE_WRITER_LOSES") != nullptr;
+  if (loses) TRY(log->append(Vantage::kGuest, "lost", {{"what", "files"}, {"count", 3}}));
   TRY(log->append(Vantage::kGuest, "collectors.done", {}));
   accepted = log->count() + 1;
   TRY(log->close(
