@@ -21,8 +21,8 @@ inline constexpr std::string_view kPredicateType = "https://firestop.dev/attesta
 inline constexpr size_t kMostSubjects = 100000;
 
 // The statement that the record in `directory` stands for; a record without record.end has none
-// ("evidence.not_ended"). Does not verify the record. "evidence.unreadable", "evidence.bad_event",
-// "evidence.too_many" subjects.
+// ("evidence.not_ended"). Does not verify the record. "evidence.unreadable", "evidence.bad_event".
+// Of more than kMostSubjects it says how many were left out.
 Result<codec::Json> statement_of(const std::string& directory);
 // Signed, to `directory`/attestation.json.
 Result<void> write_attestation(const std::string& directory, const HostKey& key);

@@ -11,7 +11,7 @@
 
 namespace firestop::evidence {
 
-inline constexpr size_t kMostEnvelope = 8u << 20;  // bytes
+inline constexpr size_t kMostEnvelope = 64u << 20;  // bytes
 inline constexpr size_t kMostEnvelopeSignatures = 16;
 
 struct Envelope {

@@ -8,9 +8,11 @@ import re
 import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from firestop_test import CliTest, main  # noqa: E402
+import record_schema  # noqa: E402
 
 WRITER = os.environ.get("FIRESTOP_EVIDENCE_WRITER", "evidence_writer")
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -222,6 +224,29 @@ class AttestTest(RecordTest):
         self.assert_json_error(["attest", "verify", RUN, "--json"], "evidence.not_intact", 1)
         (directory / "attestation.json").unlink()
         self.assert_json_error(["attest", "verify", RUN, "--json"], "file.open", 242)
+
+
+@unittest.skipUnless(record_schema.jsonschema, "needs python3-jsonschema")
+class SchemaTest(RecordTest):
+    def test_records_fit(self):
+        schema = record_schema.RecordSchema()
+        self.assertEqual(schema.faults(self.record(lossy=True)), [])
+
+    def test_the_schema_refuses(self):
+        schema = record_schema.RecordSchema()
+        good = [json.loads(line) for line in self.events(self.record())]
+        self.assertEqual([error.message for event in good for error in schema.event.iter_errors(event)], [])
+        by_kind = {event["kind"]: event for event in good}
+        for kind, change in (
+                ("code", {"vantage": "host"}), ("code", {"kind": "codes"}), ("code", {"extra": 1}),
+                ("code", {"time": "2026-11-29 20:10:11"}), ("code", {"prev": "00"}), ("code", {"seq": -1}),
+                ("code", {"data": {}}), ("collectors.done", {"data": {"more": 1}}),
+                ("process.fork", {"data": {"pid": "7", "parent": 1, "at_us": 0}}),
+                ("record.begin", {"data": {**by_kind["record.begin"]["data"], "format": 2}}),
+                ("code", {"data": {**by_kind["code"]["data"], "path": {"base64": "eA==", "more": 1}}}),
+                ("code", {"data": {**by_kind["code"]["data"], "how": "magic"}})):
+            with self.subTest(kind=kind, change=change):
+                self.assertFalse(schema.event.is_valid({**by_kind[kind], **change}))
 
 
 class ByHandTest(RecordTest):
