@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "guest/boot.h"
 #include "guest/evidence/interpreter.h"
 #include "guest/exec_rules.h"
+#include "guest/inside.h"
 
 namespace firestop::guest {
 namespace {
@@ -66,8 +68,22 @@ bool names(const std::string& word, const std::string& path) {
   return tail.size() == path.size() || tail[0] == '/' || path[path.size() - tail.size() - 1] == '/';
 }
 
-bool is_library(std::string_view path, std::string_view head) {
-  if (!head.starts_with("\177ELF")) return false;
+// The same by way of links, which lead to where they lead inside. O_PATH opens nothing that is watched.
+bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
+  const auto root = Inside::open(proc(pid, "root/"));
+  struct stat process{};
+  if (!root || ::stat(proc(pid, "").c_str(), &process) != 0) return false;
+  const std::string path = word.starts_with('/') ? word : link_at(proc(pid, "cwd")) + "/" + word;
+  // Root follows no links of others in /tmp (fs.protected_symlinks); their owner does.
+  ::setfsuid(process.st_uid);
+  const auto found = root->open_at(path, O_PATH);
+  ::setfsuid(0);
+  struct stat there{};
+  return found && ::fstat(found->get(), &there) == 0 && there.st_dev == what.st_dev &&
+         there.st_ino == what.st_ino;
+}
+
+bool named_as_library(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name.ends_with(".so") || name.find(".so.") != std::string_view::npos || name.ends_with(".node");
 }
@@ -106,6 +122,12 @@ void CodeCapture::executes(const FileEvent& event) {
            writer_of(event.what));
     }
   }
+  // The loader of a program is opened after it, and changes nothing.
+  const Language language = language_of(file.path, "");
+  if (reads_programs(language))
+    input_.begins(event.pid);
+  else if (language != Language::kLoader)
+    input_.ends(event.pid);
   process->files.push_back(std::move(file));
   if (process->files.size() > Process::kMostFiles) process->files.pop_front();
 }
@@ -128,30 +150,23 @@ void CodeCapture::opens(const FileEvent& event) {
   Process* process = processes_.find(event.pid);
   if (!process || process->hidden || event.what.st_size == 0) return;
   look_at(*process);
-  const bool interprets = process->language != Language::kNone || !process->image_program;
   const std::string path = place_of(event.fd);
+  const bool interprets = process->language != Language::kNone || !process->image_program;
+  if (!interprets && !named_as_library(path)) return;
   const std::string head = head_of(event.fd);
-  const bool library = is_library(path, head);
-  if (!interprets && !library) return;
-  const bool named =
-      interprets && std::any_of(process->argv.begin() + (process->argv.empty() ? 0 : 1), process->argv.end(),
-                                [&](const std::string& word) { return names(word, path); });
-  // The kernel opened a script itself; its interpreter opens it again, which says nothing new.
-  const bool known = std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
-    return file.path == path && file.captured.content != 0;
-  });
-  const CodeArguments arguments = named ? code_arguments(process->language, process->argv) : CodeArguments{};
-  const bool argument = std::any_of(arguments.files.begin(), arguments.files.end(),
-                                    [&](const std::string& word) { return names(word, path); });
-  if (!library && !argument && !looks_like_code(process->language, path, head)) return;
-  const std::pair<uint64_t, uint64_t> inode{event.what.st_dev, event.what.st_ino};
+  const CodeArguments arguments = code_arguments(process->language, process->argv);
+  const bool argument = std::any_of(
+      arguments.files.begin(), arguments.files.end(),
+      [&](const std::string& word) { return names(word, path) || leads_to(process->pid, word, event.what); });
+  if (!argument && !looks_like_code(process->language, path, head)) return;
+  if (!interprets && !head.starts_with("\177ELF")) return;
   const Captured captured = contents_.of_file(event.fd, event.what);
-  if (known && process->files.back().captured.content == captured.content) return;
-  if (known && std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
-        return file.captured.content == captured.content;
+  // The kernel opened a script itself; that its interpreter opens it again says nothing new.
+  if (std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
+        return file.path == path && captured.content != 0 && file.captured.content == captured.content;
       }))
     return;
-  const std::pair<uint64_t, uint64_t> once{inode.first ^ (uint64_t{captured.content} << 32), inode.second};
+  const std::pair<uint64_t, uint64_t> once{event.what.st_ino, captured.content};
   if (process->told.contains(once)) return;
   if (process->told.size() < Process::kMostTold) process->told.insert(once);
   tell(*process, argument ? "argument" : "module", path, process->executable, captured,
@@ -217,7 +232,8 @@ void CodeCapture::runs(Process& process) {
 void CodeCapture::executed(const AuditEvent& event) {
   Process* process = processes_.of(event);
   if (!process) return;
-  if (!process->ended && process->executions_due <= 1) process->argv = event.argv;
+  const bool late = process->ended || process->executions_due > 1;
+  if (!late) process->argv = event.argv;
   observed::Exec exec;
   exec.pid = event.pid;
   exec.at_us = event.at_ms * 1000;
@@ -241,6 +257,14 @@ void CodeCapture::executed(const AuditEvent& event) {
   const CodeArguments arguments = code_arguments(language, event.argv);
   for (const std::string& text : arguments.commands)
     tell(*process, "command", "", exec.file, contents_.of_bytes(text), 0);
+  if (reads_programs(language)) input_.decided(*process, arguments, late);
+}
+
+void CodeCapture::read(Process& process, const char* how, std::string_view bytes, std::string note) {
+  look_at(process);
+  Captured captured = contents_.of_bytes(bytes);
+  if (captured.note.empty()) captured.note = std::move(note);
+  tell(process, how, "", process.executable, std::move(captured), 0);
 }
 
 uint64_t CodeCapture::take_lost() {

@@ -14,14 +14,15 @@
 #include "guest/evidence/contents.h"
 #include "guest/evidence/file_watch.h"
 #include "guest/evidence/processes.h"
+#include "guest/evidence/script_input.h"
 #include "guest/evidence/teller.h"
 
 namespace firestop::guest {
 
 class CodeCapture {
  public:
-  CodeCapture(Teller& teller, Contents& contents, FileWatch& files, Processes& processes)
-      : teller_(teller), contents_(contents), files_(files), processes_(processes) {}
+  CodeCapture(Teller& teller, Contents& contents, FileWatch& files, Processes& processes, ScriptInput& input)
+      : teller_(teller), contents_(contents), files_(files), processes_(processes), input_(input) {}
 
   void executes(const FileEvent& event);
   void opens(const FileEvent& event);
@@ -30,6 +31,8 @@ class CodeCapture {
   void runs(Process& process);
   // Audit's record of an execution; the Exec of it is told here, too.
   void executed(const AuditEvent& event);
+  // A part of a program that came by a pipe, a file or a terminal (script_input.h).
+  void read(Process& process, const char* how, std::string_view bytes, std::string note);
   uint64_t take_lost();
 
  private:
@@ -45,6 +48,7 @@ class CodeCapture {
   Contents& contents_;
   FileWatch& files_;
   Processes& processes_;
+  ScriptInput& input_;
   std::map<Inode, uint32_t> writers_;
   uint64_t lost_ = 0;
 };

@@ -24,6 +24,7 @@
 #include "guest/evidence/contents.h"
 #include "guest/evidence/proc_events.h"
 #include "guest/evidence/processes.h"
+#include "guest/evidence/script_input.h"
 #include "guest/evidence/task_costs.h"
 #include "guest/evidence/teller.h"
 #include "guest/mount.h"
@@ -72,6 +73,7 @@ class Collector {
     TRY_ASSIGN(proc_, ProcEvents::open());
     TRY_ASSIGN(costs_, TaskCosts::open());
     TRY_ASSIGN(audit_, Audit::open());
+    why_no_input_ = input_.prepare();
     return hurry_audit();
   }
 
@@ -79,11 +81,12 @@ class Collector {
   void serve() {
     answer(CollectorWord::kReady);
     while (true) {
-      pollfd sources[6] = {{control_, POLLIN, 0},
+      pollfd sources[7] = {{control_, POLLIN, 0},
                            {watching_ ? proc_.fd() : -1, POLLIN, 0},
                            {watching_ ? costs_.fd() : -1, POLLIN, 0},
                            {watching_ ? audit_.fd() : -1, POLLIN, 0},
                            {watching_ ? files_.fd() : -1, POLLIN, 0},
+                           {watching_ && input_.works() ? input_.fd() : -1, POLLIN, 0},
                            {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
       ::poll(sources, std::size(sources), watching_ ? 250 : -1);
       if (watching_) round();
@@ -105,8 +108,8 @@ class Collector {
         }
         break;
       case CollectorWord::kStandAside:
-        teller_.say(observed::Hello{
-            observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin", "connections"}});
+        teller_.say(
+            observed::Hello{observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin"}});
         teller_.settle();
         break;
       case CollectorWord::kFinish:
@@ -125,7 +128,10 @@ class Collector {
     TRY(audit_.begin());
     observed::Hello hello;
     hello.collectors = {"processes", "costs", "files", "code"};
-    hello.missing = {"stdin: not built yet", "connections: not built yet"};
+    if (why_no_input_.empty())
+      hello.collectors.push_back("stdin");
+    else
+      hello.missing.push_back("stdin: " + why_no_input_);
     teller_.say(hello);
     teller_.settle();
     watching_ = true;
@@ -137,6 +143,8 @@ class Collector {
     files_.take([this] { take_processes(); }, [this](const FileEvent& event) { take(event); });
     take_processes();
     while (const auto event = audit_.next()) take(*event);
+    input_.take();
+    input_.tell_due();
     processes_.tell_ends(Processes::Which::kComplete);
     const int64_t now = now_ms();
     if (now - looked_ms_ >= kLookMs) {
@@ -155,6 +163,7 @@ class Collector {
     while (const auto event = proc_.next()) {
       // What a thread used is told before its end is.
       if (event->kind == ProcEvent::Kind::kExit) take_costs();
+      if (event->kind == ProcEvent::Kind::kExit && event->pid == event->thread) input_.ends(event->pid);
       processes_.take(*event);
       if (event->kind != ProcEvent::Kind::kExec) continue;
       if (Process* process = processes_.find(event->pid)) code_.runs(*process);
@@ -202,6 +211,7 @@ class Collector {
                                teller_.take_untold());
     tell_lost("costs", processes_.take_lost_costs());
     tell_lost("code", code_.take_lost());
+    tell_lost("stdin", input_.take_lost());
     tell_lost("files", changes_.take_lost());
   }
 
@@ -234,8 +244,13 @@ class Collector {
   Audit audit_;
   Contents contents_{teller_};
   Processes processes_{teller_};
-  CodeCapture code_{teller_, contents_, files_, processes_};
+  ScriptInput input_{processes_,
+                     [this](Process& process, const char* how, std::string_view bytes, std::string note) {
+                       code_.read(process, how, bytes, std::move(note));
+                     }};
+  CodeCapture code_{teller_, contents_, files_, processes_, input_};
   Changes changes_{teller_, processes_};
+  std::string why_no_input_;
   bool watching_ = false;
   int64_t looked_ms_ = 0, said_ms_ = 0;
 };

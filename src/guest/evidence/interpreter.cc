@@ -317,6 +317,20 @@ CodeArguments code_arguments(Language language, const std::vector<std::string>& 
   return out;
 }
 
+bool reads_programs(Language language) {
+  switch (language) {
+    case Language::kNone:
+    case Language::kAwk:
+    case Language::kSed:
+    case Language::kJava:
+    case Language::kLoader:
+    case Language::kOther:
+      return false;
+    default:
+      return true;
+  }
+}
+
 bool looks_like_code(Language language, std::string_view path, std::string_view head) {
   if (head.empty()) return false;
   if (head.starts_with("#!")) return true;

@@ -40,6 +40,9 @@ struct CodeArguments {
 };
 CodeArguments code_arguments(Language language, const std::vector<std::string>& argv);
 
+// Whether programs in it may come by a pipe or a terminal.
+bool reads_programs(Language language);
+
 // Whether a file that an interpreter of `language` opened is code to it, as opposed to data: by its name and
 // its first bytes. Of shells, whatever is no binary.
 bool looks_like_code(Language language, std::string_view path, std::string_view head);
