@@ -249,7 +249,7 @@ std::vector<Change> changes() {
       {"rule's credential", [](M& m) { m.egress[0].credential = "forge"; }},
       {"no credential", [](M& m) { m.egress[0].credential.clear(); }},
       {"git gone", [](M& m) { m.egress[1].git.reset(); }},
-      {"git of nothing", [](M& m) { m.egress[0].git.emplace(); }},
+      {"git of nothing", [](M& m) { m.egress[0].git = EgressRule::Git(); }},
       {"git repository", [](M& m) { m.egress[1].git->repository = "acme/other"; }},
       {"fetch", [](M& m) { m.egress[1].git->fetch = false; }},
       {"delete", [](M& m) { m.egress[1].git->deletes = true; }},

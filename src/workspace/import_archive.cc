@@ -29,7 +29,7 @@ namespace firestop::workspace {
 namespace {
 
 constexpr int kTimeoutMs = 600'000;
-constexpr rlim_t kMemory = 1ull << 30;
+[[maybe_unused]] constexpr rlim_t kMemory = 1ull << 30;
 constexpr off_t kTrailer = 1024;  // an archive ends with two blocks of zeros
 
 // What the child says at its end; a fixed size, so that nothing is to be parsed.
