@@ -77,19 +77,20 @@ Result<std::vector<PlannedDisk>> plan_disks(const Plan& plan) {
   const bool plain = std::any_of(
       plan.manifest.entries.begin(), plan.manifest.entries.end(),
       [](const auto& entry) { return entry.type != EntryType::kGitRepo && entry.type != EntryType::kMount; });
-  if (plain) add({PlannedDisk::Content::kEntries, {}, 0, {}});
-  for (size_t i = 0; i < plan.repositories.size(); ++i) add({PlannedDisk::Content::kRepository, {}, i, {}});
+  if (plain) add({PlannedDisk::Content::kEntries, {}, 0, {}, {}});
+  for (size_t i = 0; i < plan.repositories.size(); ++i)
+    add({PlannedDisk::Content::kRepository, {}, i, {}, plan.repositories[i].entry});
   for (const auto& entry : plan.manifest.entries) {
     if (entry.type != EntryType::kMount) continue;
     const std::string source = entry.source.bind.empty() ? join_path(plan.manifest.folder, entry.source.path)
                                                          : plan.binds.at(entry.source.bind);
     if (!is_directory(source))
       return fail("mount.not_a_directory", entry.path + ": " + source + " is not a directory");
-    add({PlannedDisk::Content::kMount, {}, 0, source});
+    add({PlannedDisk::Content::kMount, {}, 0, source, entry.path});
   }
-  if (!plan.manifest.skills.empty()) add({PlannedDisk::Content::kSkills, {}, 0, {}});
+  if (!plan.manifest.skills.empty()) add({PlannedDisk::Content::kSkills, {}, 0, {}, channel::kSkillsPath});
   if (plan.manifest.capabilities.contains(manifest::Capability::kMemory))
-    add({PlannedDisk::Content::kMemory, {}, 0, {}});
+    add({PlannedDisk::Content::kMemory, {}, 0, {}, channel::kMemoryPath});
   if (disks.size() > vmm::kMaxDisks)
     return fail("manifest.too_many_sources",
                 "git_repo and mount entries need " + std::to_string(disks.size()) +

@@ -37,6 +37,7 @@ struct PlannedDisk {
   std::string serial;
   size_t repository = 0;     // kRepository: which
   std::string mount_source;  // kMount: the host folder
+  std::string at;            // below /workspace: where its files are; empty for that itself
 };
 
 struct Plan {

@@ -129,11 +129,30 @@ void Recorder::plan(const Plan& plan, const RunRecord& record) {
            {{"path", evidence::json_of_bytes(repository.entry)},
             {"type", "git_repo"},
             {"commit", repository.commit}});
-  for (const auto& entry : plan.manifest.entries) {
-    if (entry.type == manifest::EntryType::kGitRepo) continue;
-    append(Vantage::kHost, "file.in",
-           {{"path", evidence::json_of_bytes(entry.path)}, {"type", manifest::to_string(entry.type)}});
+}
+
+void Recorder::files_in(const PlannedDisk& disk, const std::vector<workspace::PackedFile>& files) {
+  if (files.empty()) return;
+  static constexpr const char* kTypes[] = {"entries", "git_repo", "mount", "skills", "memory"};
+  Sha256 list;
+  uint64_t bytes = 0;
+  for (const auto& file : files) {
+    const std::string path = disk.at.empty() ? file.path : disk.at + "/" + file.path;
+    list.update(file.digest + "  " + path + "\n");
+    bytes += file.size;
+    if (++files_in_ <= kMostFilesIn)
+      append(Vantage::kHost, "file.in",
+             {{"path", evidence::json_of_bytes(path)},
+              {"type", "file"},
+              {"size", file.size},
+              {"digest", file.digest}});
   }
+  append(Vantage::kHost, "file.in",
+         {{"path", evidence::json_of_bytes(disk.at)},
+          {"type", kTypes[static_cast<size_t>(disk.content)]},
+          {"files", files.size()},
+          {"size", bytes},
+          {"digest", list.hex()}});
 }
 
 void Recorder::state(const std::string& state, JsonObject more) {

@@ -27,6 +27,7 @@ inline constexpr const char* kEvidence = "evidence";  // its directory, in the r
 // The collectors say something every five seconds. A machine that is starved by its host may be late; one
 // whose collectors were stopped says nothing more.
 inline constexpr std::chrono::seconds kMostSilence{60};
+inline constexpr size_t kMostFilesIn = 10000;
 
 class Recorder : private channel::observed::Receiver {
  public:
@@ -36,6 +37,8 @@ class Recorder : private channel::observed::Receiver {
 
   // The host's events. A record that cannot be written is told to the watcher, or to the next check().
   void plan(const Plan& plan, const RunRecord& record);
+  // What a disk carries into the sandbox: each file, up to kMostFilesIn a run, and one sum of all.
+  void files_in(const PlannedDisk& disk, const std::vector<workspace::PackedFile>& files);
   void state(const std::string& state, codec::JsonObject more = {});
   void caps(const std::vector<KeptCap>& caps);
   void crossing(const egress::Crossing& crossing);
@@ -99,6 +102,7 @@ class Recorder : private channel::observed::Receiver {
   std::array<uint32_t, 65536> sockets_{};  // guest's process by source port
   bool greeted_ = false, missing_ = false, expects_life_ = false;
   uint64_t lost_ = 0, alarms_ = 0;
+  size_t files_in_ = 0;
   std::chrono::steady_clock::time_point heard_;
   std::optional<Error> error_;
   std::function<void(Error)> on_failed_;

@@ -69,10 +69,11 @@ int plan_failure_status(const Error& error) {
   return static_cast<int>(usage ? ExitStatus::kUsage : ExitStatus::kCannotStart);
 }
 
-Result<void> write_memory(const Plan& plan, const OwnedMemory& memory, const workspace::Owner& owner,
-                          const std::string& path) {
+Result<std::vector<workspace::PackedFile>> write_memory(const Plan& plan, const OwnedMemory& memory,
+                                                        const workspace::Owner& owner,
+                                                        const std::string& path) {
   auto written = workspace::write_memory_image(memory.content(), owner, memory_cap(plan.manifest), path);
-  if (written) return {};
+  if (written) return written;
   return fail(
       "memory.unusable",
       "what is kept under the name '" + memory.name() + "' cannot be used: " + written.error().message,
@@ -83,37 +84,44 @@ Result<void> write_memory(const Plan& plan, const OwnedMemory& memory, const wor
 
 // The disks of one run, made below its directory where they are not shared from the cache.
 Result<std::vector<vmm::Disk>> make_disks(const Plan& plan, const std::string& directory,
-                                          const OwnedMemory& memory) {
+                                          const OwnedMemory& memory, Recorder& recorder) {
   const auto uid = plan.manifest.uid_of(plan.manifest.run_as);
   const workspace::Owner owner{uid, uid};
   std::vector<vmm::Disk> disks;
   for (const auto& disk : plan.disks) {
     std::string path = directory + "/" + disk.serial + ".erofs";
+    std::vector<workspace::PackedFile> files;
     switch (disk.content) {
-      case PlannedDisk::Content::kEntries:
-        TRY(workspace::write_entries_image(plan.manifest, plan.binds, path));
+      case PlannedDisk::Content::kEntries: {
+        TRY_ASSIGN(files, workspace::write_entries_image(plan.manifest, plan.binds, path));
         break;
+      }
       case PlannedDisk::Content::kRepository: {
         TRY_ASSIGN(path, workspace::repository_image(plan.repositories[disk.repository], owner));
         break;
       }
-      case PlannedDisk::Content::kMount:
-        TRY(workspace::write_mount_image(disk.mount_source, owner, path));
+      case PlannedDisk::Content::kMount: {
+        TRY_ASSIGN(files, workspace::write_mount_image(disk.mount_source, owner, path));
         break;
-      case PlannedDisk::Content::kSkills:
-        TRY(workspace::write_skills_image(plan.manifest, plan.binds, path));
+      }
+      case PlannedDisk::Content::kSkills: {
+        TRY_ASSIGN(files, workspace::write_skills_image(plan.manifest, plan.binds, path));
         break;
-      case PlannedDisk::Content::kMemory:
-        TRY(write_memory(plan, memory, owner, path));
+      }
+      case PlannedDisk::Content::kMemory: {
+        TRY_ASSIGN(files, write_memory(plan, memory, owner, path));
         break;
+      }
     }
+    recorder.files_in(disk, files);
     disks.push_back({disk.serial, path, true});
   }
   return disks;
 }
 
 Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const image::BootFiles& boot,
-                                  vmm::Accelerator accelerator, const OwnedMemory& memory) {
+                                  vmm::Accelerator accelerator, const OwnedMemory& memory,
+                                  Recorder& recorder) {
   const auto& limits = plan.manifest.limits;
   vmm::Machine machine;
   machine.kernel = boot.kernel;
@@ -122,7 +130,7 @@ Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const i
   machine.root = {"root", boot.root, true};
   machine.scratch = {"scratch", run.directory() + "/scratch.img", false};
   TRY(workspace::make_scratch_disk(machine.scratch.path, limits.disk));
-  TRY_ASSIGN(machine.disks, make_disks(plan, run.directory(), memory));
+  TRY_ASSIGN(machine.disks, make_disks(plan, run.directory(), memory, recorder));
   machine.memory = limits.memory;
   machine.cpus = static_cast<unsigned>(std::ceil(limits.cpus));
   machine.io_rate = limits.io;
@@ -246,7 +254,7 @@ class Life {
     run.record().image = boot.name;
     run.record().image_digest = boot.digest;
     run.record().accelerator = probe.accelerator == vmm::Accelerator::kKvm ? "kvm" : "tcg";
-    TRY_ASSIGN(auto machine, make_machine(plan, run, boot, probe.accelerator, memory_));
+    TRY_ASSIGN(auto machine, make_machine(plan, run, boot, probe.accelerator, memory_, recorder));
     steps.done("workspace");
     TRY_ASSIGN(auto filter, jail::container_filter());
     SessionConfig config;

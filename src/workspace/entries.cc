@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "erofs/writer.h"
@@ -84,14 +85,62 @@ Result<NodePtr> make_entry(const Manifest& manifest, const Entry& entry, const B
   return node;
 }
 
-Result<void> write_image(const NodePtr& root, const std::string& path) {
+using Packed = std::vector<PackedFile>;
+
+// Has the bytes of a file digested while they are written.
+std::shared_ptr<std::string> digest_of(erofs::Node& node) {
+  auto digest = std::make_shared<std::string>();
+  if (!node.source) {
+    *digest = sha256_hex(node.data);
+    return digest;
+  }
+  node.source = [source = std::move(node.source), digest](const auto& sink) -> Result<void> {
+    Sha256 hash;
+    TRY(source([&](std::string_view bytes) {
+      hash.update(bytes);
+      return sink(bytes);
+    }));
+    *digest = hash.hex();
+    return {};
+  };
+  return digest;
+}
+
+class Listing {
+ public:
+  explicit Listing(const NodePtr& root) { add(root, ""); }
+  Packed files() const {
+    Packed out;
+    for (const auto& [path, node] : files_)
+      out.push_back({path, node->source ? node->size : node->data.size(), *digests_.at(node.get())});
+    return out;
+  }
+
+ private:
+  // As deep as the tree, which read_folder() bounds.
+  void add(const NodePtr& node, const std::string& path) {
+    for (const auto& [name, child] : node->children) add(child, path.empty() ? name : path + "/" + name);
+    if (!S_ISREG(node->mode)) return;
+    files_.emplace_back(path, node);
+    auto& digest = digests_[node.get()];
+    if (!digest) digest = digest_of(*node);
+  }
+
+  std::vector<std::pair<std::string, NodePtr>> files_;
+  std::map<const erofs::Node*, std::shared_ptr<std::string>> digests_;
+};
+
+Result<Packed> write_image(const NodePtr& root, const std::string& path) {
+  const Listing listing(root);
   erofs::Writer writer(root);
   TRY(writer.layout());
   ::unlink(path.c_str());
   TRY_ASSIGN(const UniqueFd file, open_file(path, O_WRONLY | O_CREAT | O_EXCL));
-  auto written = writer.write(file.get());
-  if (!written) ::unlink(path.c_str());
-  return written;
+  if (auto written = writer.write(file.get()); !written) {
+    ::unlink(path.c_str());
+    return Unexpected(written.error());
+  }
+  return listing.files();
 }
 
 }  // namespace
@@ -103,7 +152,7 @@ uint32_t gid_of(const Manifest& manifest, const std::string& group) {
   return kFirstGroup + static_cast<uint32_t>(place - manifest.groups.begin());
 }
 
-Result<void> write_entries_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
+Result<Packed> write_entries_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
   const int64_t now = ::time(nullptr);
   const uint32_t uid = manifest.uid_of(manifest.run_as);
   const NodePtr root = erofs::make_directory(0755, uid, uid, now);
@@ -130,8 +179,8 @@ Result<void> write_entries_image(const Manifest& manifest, const Binds& binds, c
   return write_image(root, path);
 }
 
-Result<void> write_mount_image(const std::string& source_folder, const Owner& owner,
-                               const std::string& path) {
+Result<Packed> write_mount_image(const std::string& source_folder, const Owner& owner,
+                                 const std::string& path) {
   auto folder = open_file(source_folder, O_RDONLY | O_DIRECTORY);
   if (!folder) return fail("entries.unreadable", folder.error().message);
   TreeBudget budget;
@@ -139,7 +188,7 @@ Result<void> write_mount_image(const std::string& source_folder, const Owner& ow
   return write_image(root, path);
 }
 
-Result<void> write_skills_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
+Result<Packed> write_skills_image(const Manifest& manifest, const Binds& binds, const std::string& path) {
   const uint32_t uid = manifest.uid_of(manifest.run_as);
   const NodePtr root = erofs::make_directory(0755, uid, uid, ::time(nullptr));
   TreeBudget budget;
@@ -152,8 +201,8 @@ Result<void> write_skills_image(const Manifest& manifest, const Binds& binds, co
   return write_image(root, path);
 }
 
-Result<void> write_memory_image(const std::string& folder, const Owner& owner, const MemoryCap& most,
-                                const std::string& path) {
+Result<Packed> write_memory_image(const std::string& folder, const Owner& owner, const MemoryCap& most,
+                                  const std::string& path) {
   if (folder.empty())
     return write_image(erofs::make_directory(0755, owner.uid, owner.gid, ::time(nullptr)), path);
   TRY_ASSIGN(UniqueFd opened, open_file(folder, O_RDONLY | O_DIRECTORY));

@@ -29,7 +29,7 @@ class Entries : public testing::Sandbox {
     manifest_.entries.push_back(entry);
     return manifest_.entries.back();
   }
-  Result<void> build(const std::map<std::string, std::string>& binds = {}) {
+  Result<std::vector<PackedFile>> build(const std::map<std::string, std::string>& binds = {}) {
     return write_entries_image(manifest_, binds, path("entries.erofs"));
   }
   std::map<std::string, erofs::testing::ReadInode> image(const std::string& name = "entries.erofs") {

@@ -43,26 +43,36 @@ Result<std::string> repository_image(const RepoSource& source, const Owner& owne
 inline constexpr uint32_t kFirstGroup = 2000;
 uint32_t gid_of(const manifest::Manifest& manifest, const std::string& group);
 
+// A regular file that an image was made with; one of several names counts as several.
+struct PackedFile {
+  std::string path;  // in the image
+  uint64_t size = 0;
+  std::string digest;  // SHA-256 of the very bytes that were written
+};
+
 // The EROFS image with all file, dir, local_file and local_dir entries below the workspace root; written to
 // `path`. `binds` maps the names of --bind to host paths. Links must stay inside their source; devices,
 // sockets and fifos are errors that name the path. Repositories and mounts are there as empty folders to
 // mount on. `permissions` are those of the entry itself, `owner` and `group` of all that its source brings.
-Result<void> write_entries_image(const manifest::Manifest& manifest,
-                                 const std::map<std::string, std::string>& binds, const std::string& path);
+Result<std::vector<PackedFile>> write_entries_image(const manifest::Manifest& manifest,
+                                                    const std::map<std::string, std::string>& binds,
+                                                    const std::string& path);
 // The image of a mount entry: the folder's content as it is, owned by `owner`, written to `path`.
-Result<void> write_mount_image(const std::string& source_folder, const Owner& owner, const std::string& path);
+Result<std::vector<PackedFile>> write_mount_image(const std::string& source_folder, const Owner& owner,
+                                                  const std::string& path);
 
 // The image of all skills, each a folder by its name, as mounts have them; and what a name of --bind means.
-Result<void> write_skills_image(const manifest::Manifest& manifest,
-                                const std::map<std::string, std::string>& binds, const std::string& path);
+Result<std::vector<PackedFile>> write_skills_image(const manifest::Manifest& manifest,
+                                                   const std::map<std::string, std::string>& binds,
+                                                   const std::string& path);
 // The image of what a memory directory holds; `folder` may be "": nothing. "entries.too_large" beyond `most`,
 // which does not count the folder itself.
 struct MemoryCap {
   uint64_t bytes = 0;
   uint32_t files = 0;  // and folders, links
 };
-Result<void> write_memory_image(const std::string& folder, const Owner& owner, const MemoryCap& most,
-                                const std::string& path);
+Result<std::vector<PackedFile>> write_memory_image(const std::string& folder, const Owner& owner,
+                                                   const MemoryCap& most, const std::string& path);
 
 // A fresh ext4 of `bytes` at `path`, sparse. Copied from a template in the cache.
 Result<void> make_scratch_disk(const std::string& path, uint64_t bytes);
