@@ -25,6 +25,8 @@ CommandSpec image_list_command();
 CommandSpec image_prune_command();
 CommandSpec runs_command();
 CommandSpec show_command();
+CommandSpec ps_tree_command();
+CommandSpec scripts_command();
 CommandSpec network_command();
 CommandSpec log_command();  // log.cc
 CommandSpec log_path_command();
@@ -33,6 +35,7 @@ CommandSpec attest_group();        // attest.cc
 CommandSpec attest_verify_command();
 CommandSpec reconcile_command();
 CommandSpec suggest_command();
+CommandSpec report_command();
 CommandSpec rm_command();
 CommandSpec memory_group();  // memory.cc
 CommandSpec memory_list_command();

@@ -1,12 +1,11 @@
 // `firestop network RUN`: what crossed, and what tried to.
 #include "sandbox/network.h"
 
-#include <cstdio>
-#include <ctime>
-
 #include "base/file.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/record_place.h"
+#include "cli/record_view.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
@@ -18,15 +17,12 @@ namespace {
 using egress::Crossing;
 using sandbox::RunStore;
 
-std::string time_of_day(int64_t us) {
-  const std::time_t seconds = us / 1000000;
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char text[32], whole[40];
-  (void)std::strftime(text, sizeof text, "%H:%M:%S", &utc);
-  (void)std::snprintf(whole, sizeof whole, "%s.%03d", text, static_cast<int>(us / 1000 % 1000));
-  return us > 0 ? whole : "-";
-}
+// A crossing, and who made it where that is known.
+struct Made {
+  Crossing crossing;
+  std::string process;         // "curl (12)", for people
+  codec::Json process_json{};  // or null
+};
 
 std::string what(const Crossing& crossing) {
   const std::string place =
@@ -53,49 +49,100 @@ Style style_of(const Crossing& crossing) {
 }
 
 // The lines of network.jsonl; one that was half written at a crash is left out.
-Result<std::vector<Crossing>> crossings_of(const std::string& path) {
-  std::vector<Crossing> out;
+Result<std::vector<Made>> crossings_of(const std::string& path) {
+  std::vector<Made> out;
   auto text = read_file(path, 2 * sandbox::kMostNetworkLog);
   if (!text && text.error().sys_errno == ENOENT) return out;
   if (!text) return tl::unexpected(text.error());
   for (size_t from = 0; from < text->size();) {
     const size_t end = std::min(text->find('\n', from), text->size());
     if (const auto json = codec::parse_json(std::string_view(*text).substr(from, end - from)))
-      if (auto crossing = egress::crossing_of(*json)) out.push_back(std::move(*crossing));
+      if (auto crossing = egress::crossing_of(*json)) out.push_back({std::move(*crossing), "-"});
     from = end + 1;
   }
   return out;
 }
 
-Result<int> network(const ParsedArgs& args, Context& context) {
-  RunStore store(state_directory());
-  sweep(context, store);
-  TRY_ASSIGN(const auto run, store.find(args.required("RUN")));
-  TRY_ASSIGN(const auto crossings,
+// Of a record; what is no crossing is left out.
+std::vector<Made> crossings_of(const evidence::Story& story) {
+  std::vector<Made> out;
+  for (const auto& event : story.network) {
+    codec::Json json = event.data;
+    if (codec::JsonObject* data = json.as_object()) (*data)["kind"] = event.kind;
+    if (auto crossing = egress::crossing_of(json))
+      out.push_back(
+          {std::move(*crossing), process_text(story, event.process), process_json(story, event.process)});
+  }
+  return out;
+}
+
+struct Told {
+  std::vector<Made> crossings;
+  bool network_used = true;
+  uint64_t lost = 0;
+};
+
+// Of the record; of runs without one, of network.jsonl.
+Result<Told> crossings(const std::string& word, Context& context) {
+  TRY_ASSIGN(const RecordPlace found, find_record(word, context));
+  Told told;
+  if (exists(join_path(found.directory, "events.jsonl"))) {
+    TRY_ASSIGN(const auto record, open_record(word, context));
+    told.crossings = crossings_of(record.story);
+    const codec::Json* rules = record.story.plan.find("egress");
+    told.network_used = rules && rules->as_array() && !rules->as_array()->empty();
+    if (const auto lost = record.story.lost.find("network"); lost != record.story.lost.end())
+      told.lost = lost->second;
+    return told;
+  }
+  const RunStore store(state_directory());
+  TRY_ASSIGN(const auto run, store.find(word));
+  TRY_ASSIGN(told.crossings,
              crossings_of(join_path(store.directory_of(run.record.id), sandbox::kNetworkLog)));
+  told.network_used = run.record.network.used;
+  told.lost = run.record.network.lost;
+  return told;
+}
+
+codec::Json json_of(const Told& told) {
+  codec::JsonArray list;
+  for (const auto& [crossing, name, process] : told.crossings) {
+    codec::Json json = egress::to_json(crossing);
+    if (codec::JsonObject* data = json.as_object(); data && !process.is_null()) (*data)["process"] = process;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Result<int> network(const ParsedArgs& args, Context& context) {
+  TRY_ASSIGN(const Told told, crossings(args.required("RUN"), context));
   if (context.json) {
-    codec::JsonArray list;
-    for (const auto& crossing : crossings) list.push_back(egress::to_json(crossing));
-    print_json(context, std::move(list));
+    print_json(context, json_of(told));
     return 0;
   }
-  if (crossings.empty()) {
-    context.terminal.out(run.record.network.used ? "nothing tried to cross\n" : "the run had no network\n");
+  if (told.crossings.empty()) {
+    context.terminal.out(told.network_used ? "nothing tried to cross\n" : "the run had no network\n");
     return 0;
   }
-  Table table(
-      {{"TIME"}, {"KIND"}, {"VERDICT"}, {"STATUS", Table::Align::kRight}, {"RULE"}, {"WHAT"}, {"DETAIL"}});
-  for (const auto& crossing : crossings)
+  Table table({{"TIME"},
+               {"KIND"},
+               {"VERDICT"},
+               {"STATUS", Table::Align::kRight},
+               {"RULE"},
+               {"PROCESS"},
+               {"WHAT"},
+               {"DETAIL"}});
+  for (const auto& [crossing, process, json] : told.crossings)
     table.add({{time_of_day(crossing.started_us), Style::kDim},
                {egress::to_string(crossing.kind), {}},
                {crossing.verdict + (crossing.code.empty() ? "" : " " + crossing.code), style_of(crossing)},
                {crossing.status > 0 ? std::to_string(crossing.status) : "-", {}},
                {crossing.rule.empty() ? "-" : crossing.rule, {}},
+               {process, {}},
                {what(crossing) + (crossing.credential.empty() ? "" : " with " + crossing.credential), {}},
                {printable(crossing.detail), Style::kDim}});
   context.terminal.out(table.render(context.terminal));
-  if (run.record.network.lost > 0)
-    context.terminal.out("and " + std::to_string(run.record.network.lost) + " that could not be kept\n");
+  if (told.lost > 0) context.terminal.out("and " + std::to_string(told.lost) + " that could not be kept\n");
   return 0;
 }
 
@@ -107,15 +154,10 @@ CommandSpec network_command() {
       .summary = "list what crossed a run's network, and what tried to",
       .description =
           "Every name that was asked for, connection, request and datagram of a run, in order: whether it "
-          "was "
-          "allowed, by which rule, and if not, why (docs/egress.md has the codes). Credentials appear by "
-          "name only.\n\n"
-          "With --json: an array of objects, as in the run's network.jsonl.",
-      .positionals = {{.name = "RUN",
-                       .help =
-                           "its id, the beginning of its id if no other begins so, or its name (the newest)",
-                       .kind = PositionalKind::kRequired,
-                       .completes = Completes::kRuns}},
+          "was allowed, by which rule, if not, why (docs/egress.md has the codes), and which process of the "
+          "guest it was, where the collectors saw it. Credentials appear by name only.\n\n"
+          "With --json: an array of objects, as in the run's network.jsonl, with `process`.",
+      .positionals = {run_or_directory()},
       .options = {json_option()},
       .examples = {{"firestop network fix", "the newest run that is named fix"},
                    {"firestop network fix --json | jq '.[] | select(.verdict != \"allowed\")'",

@@ -25,18 +25,6 @@ std::string time_text(int64_t ms) {
   return text;
 }
 
-// A word as a shell would have to be given it.
-std::string shell_word(const std::string& word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./:=@%+,").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 class Lines {
  public:
   explicit Lines(Terminal& terminal) : terminal_(terminal) {}

@@ -46,17 +46,6 @@ unsigned width_of_process() {
   return width == 0 ? 80 : std::clamp(width, 40u, 240u);
 }
 
-std::string first_columns(std::string_view text, size_t columns) {
-  if (columns_of(text) <= columns) return std::string(text);
-  size_t at = 0, seen = 0;
-  const size_t room = columns > 3 ? columns - 3 : 0;
-  while (at < text.size() && seen < room) {
-    ++at, ++seen;
-    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) ++at;
-  }
-  return std::string(text.substr(0, at)) + "...";
-}
-
 }  // namespace
 
 TerminalSettings terminal_settings_of_process() {
@@ -132,9 +121,31 @@ std::string printable(std::string_view text) {
   return line;
 }
 
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./:=@%+,").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string first_columns(std::string_view text, size_t columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  size_t at = 0, seen = 0;
+  const size_t room = columns > 3 ? columns - 3 : 0;
+  while (at < text.size() && seen < room) {
+    ++at, ++seen;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) ++at;
+  }
+  return std::string(text.substr(0, at)) + "...";
 }
 
 std::string wrap_words(std::string_view text, size_t indent, size_t width) {

@@ -61,8 +61,12 @@ class Terminal {
 
 // Text of others as one line for a terminal: as codec::printable, newlines and tabs become blanks.
 std::string printable(std::string_view text);
+// A word as a shell would have to be given it.
+std::string shell_word(const std::string& word);
 // Characters, as columns: good for what printable() gives in scripts that are one column a character.
 size_t columns_of(std::string_view text);
+// At most so many of them; "..." at the end says that there were more.
+std::string first_columns(std::string_view text, size_t columns);
 // Words filled into lines of `width` columns, each line but the first indented.
 std::string wrap_words(std::string_view text, size_t indent, size_t width);
 

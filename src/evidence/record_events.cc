@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <ctime>
 
-#include "evidence/event_lines.h"
+#include "base/path.h"
+#include "evidence/line_reader.h"
 #include "evidence/shell_words.h"
 
 namespace firestop::evidence {
@@ -57,13 +58,16 @@ const KnownProcess* RecordContext::process(const Event& event) const {
 
 Result<void> for_each_event(const std::string& directory,
                             const std::function<Result<void>(const Event&, const RecordContext&)>& take) {
-  TRY_ASSIGN(auto lines, EventLines::open(directory));
+  TRY_ASSIGN(auto lines, LineReader::open(join_path(directory, "events.jsonl"), kMostLine));
   RecordContext context;
   while (true) {
-    TRY_ASSIGN(const auto line, lines.next());
-    if (!line) return {};
-    const auto event = parse_event(*line);
-    if (!event) return wrap(event.error(), "events.jsonl:" + std::to_string(lines.line()));
+    TRY_ASSIGN(const auto got, lines.next());
+    const std::string where = "events.jsonl:" + std::to_string(lines.number());
+    if (got == LineReader::Got::kTooLong)
+      return fail("evidence.bad_event", where + ": longer than any event");
+    if (got != LineReader::Got::kLine) return {};
+    const auto event = parse_event(lines.line());
+    if (!event) return wrap(event.error(), where);
     remember(*event, context);
     TRY(take(*event, context));
     if (event->kind == "process.exit") context.processes.erase(number(*event, "pid"));

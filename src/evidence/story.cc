@@ -3,30 +3,28 @@
 #include <string_view>
 
 #include "base/path.h"
-#include "evidence/event_lines.h"
+#include "evidence/line_reader.h"
 #include "evidence/story_builder.h"
 
 namespace firestop::evidence {
 
 Result<Story> read_story(const std::string& directory) {
-  TRY_ASSIGN(auto lines, EventLines::open(directory));
+  TRY_ASSIGN(auto lines, LineReader::open(join_path(directory, "events.jsonl"), kMostLine));
   StoryBuilder builder;
   std::string note;
+  uint64_t bytes = 0;
   const auto stop = [&](const std::string& why) {
-    note = "events.jsonl:" + std::to_string(lines.line()) + ": " + why + "; what follows was not read";
+    note = "events.jsonl:" + std::to_string(lines.number()) + ": " + why + "; what follows was not read";
   };
   while (note.empty()) {
-    const auto line = lines.next();
-    if (!line && line.error().code == "evidence.unreadable") return tl::unexpected(line.error());
-    if (!line) {
-      stop(line.error().message);
-      break;
-    }
-    if (!*line) break;
-    auto event = parse_event(**line);
+    TRY_ASSIGN(const auto got, lines.next());
+    if (got == LineReader::Got::kTooLong) stop("longer than any event is");
+    if (got != LineReader::Got::kLine) break;
+    bytes += lines.line().size() + 1;
+    auto event = parse_event(lines.line());
     if (!event)
       stop(event.error().message);
-    else if (lines.bytes() > kMostEventsBytes)
+    else if (bytes > kMostEventsBytes)
       stop("more than can be read");
     else
       builder.take(std::move(*event));

@@ -232,7 +232,7 @@ TEST(StoryTest, HalfRecordsAreReadAsFarAsTheyGo) {
 
   RecordMaker endless;
   endless.tail(std::string(8 * kMostLine, 'x'));
-  EXPECT_THAT(endless.story().note, HasSubstr("events.jsonl:1: longer"));
+  EXPECT_EQ(endless.story().events, 0u);  // half a line, however long
 
   RecordMaker empty;
   EXPECT_EQ(empty.story().events, 0u);
