@@ -65,6 +65,13 @@ Result<std::vector<OutputFile>> output_files(const std::string& directory) {
   return found;
 }
 
+// Presets are expanded in both, so that places are the same: by these names crossings tell their rule.
+void name_rules(Json& list, const std::vector<manifest::EgressRule>& rules) {
+  JsonArray* array = list.as_array();
+  for (size_t i = 0; array && array->size() == rules.size() && i < rules.size(); ++i)
+    if (JsonObject* rule = (*array)[i].as_object()) (*rule)["name"] = rules[i].name;
+}
+
 }  // namespace
 
 Recorder::Recorder(std::string directory, std::unique_ptr<evidence::HostKey> key,
@@ -121,6 +128,7 @@ void Recorder::plan(const Plan& plan, const RunRecord& record) {
       for (const char* member : {"capabilities", "limits", "egress"})
         if (const Json* value = manifest->find(member)) data[member] = *value;
       data["credentials"] = names_of(manifest->find("credentials"));
+      name_rules(data["egress"], plan.manifest.egress);
     }
   }
   append(Vantage::kHost, "run.plan", std::move(data));

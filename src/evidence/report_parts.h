@@ -1,0 +1,44 @@
+// The parts of make_report().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evidence/report.h"
+
+namespace firestop::evidence::parts {
+
+struct Times {
+  int64_t from_us = 0, to_us = 0;  // of the record, by the host's clock; 0: not known
+};
+Times times_of(const Story& story);
+
+ReportCell plain(std::string text, Tone tone = Tone::kPlain);      // ours
+ReportCell code(std::string_view text, Tone tone = Tone::kPlain);  // of others, cleaned
+ReportCell number(uint64_t value, Tone tone = Tone::kPlain);
+std::string plural(uint64_t count, const char* one, const char* many);
+std::string process_name(const Story& story, size_t process);  // "curl (12)", "-"
+std::string time_of_day(int64_t us);
+std::string duration(int64_t us);
+
+struct Grants {
+  ReportSection unused, used, limits;
+};
+Grants grants(const Story& story, const Times& times);
+
+ReportSection denied(const Story& story, const std::string& word);
+ReportSection alarms(const Story& story, const std::string& word);
+ReportSection scripts(const Story& story, const std::string& word);
+ReportSection network(const Story& story, const std::string& word);
+ReportSection processes(const Story& story, const std::string& word);
+ReportSection result(const Story& story);
+ReportSection trust(const ReportInput& input);
+TimeLine time_line(const Story& story, const Times& times);
+
+// Processes alive at once, at most.
+size_t peak_processes(const Story& story);
+// "POST https://host:port/path" of a crossing, cleaned.
+std::string crossing_text(const NetworkEvent& event);
+
+}  // namespace firestop::evidence::parts
