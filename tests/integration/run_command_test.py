@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from sandbox_test import SandboxTest, main  # noqa: E402
 
 
-class CommandTest(SandboxTest):
+class CommandTest(SandboxTest):  # 44 s
     def test_another_kernel_an_ordinary_account_and_nothing_of_the_host(self):
         self.manifest("workspace: {environment: {GREETING: 'h i'}}\n")
         (self.work / "secret").write_text("of the host")

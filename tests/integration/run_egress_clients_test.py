@@ -26,7 +26,7 @@ egress:
 LARGE = 3 << 20  # bytes
 
 
-class CurlClientTest(EgressTest):
+class CurlClientTest(EgressTest):  # 45 s
     MANIFEST = API
 
     def test_both_versions_of_http_whatever_the_origin_speaks(self):
@@ -207,7 +207,7 @@ END
         self.assertEqual(len(api.requests), 4)
 
 
-class NpmClientTest(EgressTest):
+class NpmClientTest(EgressTest):  # 48 s
     MANIFEST = """
 image: egress-clients
 limits: {memory: 768MiB, disk: 1GiB}
@@ -282,7 +282,7 @@ func main() {
         self.assertEqual([r.method for r in api.requests], ["POST", "GET"])
 
 
-class JavaClientTest(EgressTest):
+class JavaClientTest(EgressTest):  # 30 s
     MANIFEST = API
 
     SOURCE = """
@@ -316,7 +316,7 @@ public class Client {
         self.assertEqual([r.method for r in api.requests], ["POST", "GET"])
 
 
-class GitClientTest(EgressTest):
+class GitClientTest(EgressTest):  # 32 s
     MANIFEST = """
 image: egress-clients
 limits: {memory: 512MiB, disk: 1GiB}

@@ -66,7 +66,7 @@ class EgressTest(SandboxTest):
         return found[0]
 
 
-class OneWayOutTest(EgressTest):
+class OneWayOutTest(EgressTest):  # 48 s
     def test_inv02_without_egress_there_is_no_device(self):
         self.manifest("")
         out = self.run_in("ls /sys/class/net; cat /etc/resolv.conf; env | grep -c CERT || true")
@@ -368,7 +368,7 @@ for name, frame in frames.items():
 """
 
 
-class GuestRootTest(EgressTest):
+class GuestRootTest(EgressTest):  # 26 s
     def test_inv07_raw_frames_of_root_end_here_too(self):
         self.env["FIRESTOP_TEST_GUEST_ROOT"] = "1"
         self.manifest(API)

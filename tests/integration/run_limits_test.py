@@ -80,7 +80,7 @@ class ExitCodeTest(SandboxTest):
         self.assertIn(b"repo", done.stderr)
 
 
-class LimitTest(SandboxTest):
+class LimitTest(SandboxTest):  # 50 s
     def test_memory_as_declared(self):
         self.manifest("limits: {memory: 256MiB, disk: 512MiB}\n")
         total = int(self.run_in("awk '/MemTotal/ {print $2}' /proc/meminfo"))

@@ -43,7 +43,7 @@ def pattern(size):
     return (block * (size // len(block) + 1))[:size]
 
 
-class RepositoryTest(SandboxTest):
+class RepositoryTest(SandboxTest):  # 68 s
     def source_state(self, folder):
         """Everything of a repository that a run must not change, and how it looks."""
         seen = {}
@@ -177,7 +177,7 @@ class RepositoryTest(SandboxTest):
         self.assertIn(b"git", self.firestop("run", "--", "true", status=242, cwd=plain).stderr)
 
 
-class FilesTest(SandboxTest):
+class FilesTest(SandboxTest):  # 37 s
     def test_files_of_every_size_go_in_and_come_out_the_same(self):
         source = self.work / "in"
         source.mkdir()

@@ -268,7 +268,7 @@ class Watched:
         return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0])
 
 
-class Inv05Caps(SandboxTest):
+class Inv05Caps(SandboxTest):  # 180 s
     """A guest that exhausts a cap harms only itself."""
 
     rows = []

@@ -87,7 +87,7 @@ FORGED = [
 ]
 
 
-class Inv04ForgedFrames(SandboxTest):
+class Inv04ForgedFrames(SandboxTest):  # 77 s
     """Fail closed: whatever comes on the channel, the run ends with 245 and the next one works."""
 
     def test_inv04_every_forged_frame_ends_the_run(self):
@@ -103,7 +103,7 @@ class Inv04ForgedFrames(SandboxTest):
         self.assertEqual(self.run_in("echo fine"), "fine\n")
 
 
-class Inv05Floods(SandboxTest):
+class Inv05Floods(SandboxTest):  # 34 s
     """Every resource is capped, whoever fills it."""
 
     def peak_kib(self, pid):
@@ -194,7 +194,7 @@ class Inv03Devices(SandboxTest):
         self.assertEqual(out[-1], "1")
 
 
-class Inv06Deadline(SandboxTest):
+class Inv06Deadline(SandboxTest):  # 75 s
     """The deadline is the host's: it holds against whoever owns the guest's clock, signals and PID 1."""
 
     def test_inv06_clock_games_and_ignored_signals(self):

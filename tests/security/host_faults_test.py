@@ -58,7 +58,7 @@ class Inv01NoFallback(SandboxTest):
         self.assertEqual([child.name for child in seen if child.alive()], [])
 
 
-class Inv15SuddenDeath(SandboxTest):
+class Inv15SuddenDeath(SandboxTest):  # 26 s
     """kill -9 of firestop at random moments: nothing of it is left after the next command."""
 
     def test_inv15_nothing_is_left(self):
