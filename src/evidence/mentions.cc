@@ -41,7 +41,9 @@ Mentions::Mentions(const Story& story, const Trace& trace, const Matches& matche
     : story_(story), trace_(trace), matches_(matches), content_(std::move(content)) {
   for (size_t i = 0; i < story.scripts.size(); ++i) scripts_of_[story.scripts[i].process].push_back(i);
   const auto lost = story.lost.find("files");
-  files_lost_ = (lost != story.lost.end() && lost->second > 0) ||
+  // The collectors remember who wrote so many files; with more of them, nobody need not mean nobody.
+  constexpr size_t kMostWriters = 1u << 16;
+  files_lost_ = story.changes.size() >= kMostWriters || (lost != story.lost.end() && lost->second > 0) ||
                 std::any_of(story.missing.begin(), story.missing.end(),
                             [](const std::string& each) { return each.starts_with("files"); });
   collect_bytes();
@@ -92,7 +94,13 @@ bool Mentions::declared(const Script& script) const {
     for (const auto& word : *words->as_array())  // of `sh -c TEXT`
       if (script.how == "command" && sha256_hex(bytes_of(word)) == script.digest) return true;
   if (script.path.empty() || script.writer != kNone || files_lost_) return false;
-  if (!is_below(script.path, kWorkspace)) return false;
+  // Beside the workspace: where only the image and the machine's own set-up write (/etc/passwd is one that
+  // interpreters open). In /tmp, /home and the like nothing lies before the run.
+  constexpr std::string_view kBefore[] = {kWorkspace, "/etc",   "/usr", "/opt",
+                                          "/lib",     "/lib64", "/bin", "/sbin"};
+  if (std::none_of(std::begin(kBefore), std::end(kBefore),
+                   [&script](std::string_view folder) { return is_below(script.path, folder); }))
+    return false;
   for (std::string path = script.path; path.size() > 1; path.resize(path.rfind('/')))
     if (changes_.contains(path)) return false;  // also a folder that was put there by a rename
   return true;

@@ -175,7 +175,7 @@ TEST_F(Reconcile, AFolderInAClaimNamesNoScript) {
 TEST_F(Reconcile, WorkspaceFilesThatSomebodyChangedAreNotTheDeclaredOnes) {
   record_.change(kAgent, "rename", "/tmp/evil", "/workspace/lib");
   runs(20, "make", [this] {
-    for (const char* path : {"/workspace/ok.mk", "/workspace/lib/a.mk", "/workspace/b.mk"})
+    for (const char* path : {"/workspace/ok.mk", "/workspace/lib/a.mk", "/workspace/b.mk", "/etc/passwd"})
       record_.code(20, "module", path, std::string("include ") + path + "\n");
   });
   record_.change(kAgent, "write", "/workspace/b.mk");
