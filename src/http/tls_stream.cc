@@ -104,9 +104,10 @@ void TlsStream::handshake(std::function<void(Result<void>)> done) {
                    writable_();
                  }
                });
+  // What lies below may have been faster: then bytes behind the handshake wait for this.
   soon_ = loop_.once(std::chrono::milliseconds(0), [this] {
     soon_.reset();
-    go_on();
+    on_readable();
   });
 }
 

@@ -191,6 +191,70 @@ TEST_F(TlsTest, BytesBehindTheHandshakeAreNotLost) {
   EXPECT_EQ(got_, "hi");
 }
 
+// The other end of a server's stream: a client that has its answer, and its request behind it, there as soon
+// as the server has written.
+class QuickClient : public ByteStream {
+ public:
+  QuickClient(Loop& loop, SSL_CTX* context, std::string request)
+      : loop_(loop), ssl_(SSL_new(context)), request_(std::move(request)) {
+    SSL_set_connect_state(ssl_.get());
+    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    go_on();
+  }
+  Io read(char* buffer, size_t size) override {
+    const size_t taken = in_.copy(buffer, size);
+    in_.erase(0, taken);
+    return {taken > 0 ? State::kOk : State::kWouldBlock, taken};
+  }
+  Io write(std::string_view bytes) override {
+    BIO_write(SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+    go_on();
+    return {State::kOk, bytes.size()};
+  }
+  void want(std::function<void()> readable, std::function<void()>) override {
+    soon_ = loop_.once(milliseconds(0), std::move(readable));
+  }
+  void shutdown_write() override {}
+  void break_on_close() override {}
+  void pause_reading(bool) override {}
+  void wait_writable(bool) override {}
+
+ private:
+  void go_on() {
+    if (SSL_do_handshake(ssl_.get()) == 1 && !request_.empty()) {
+      SSL_write(ssl_.get(), request_.data(), static_cast<int>(request_.size()));
+      request_.clear();
+    }
+    std::string out(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())), '\0');
+    if (!out.empty()) BIO_read(SSL_get_wbio(ssl_.get()), out.data(), static_cast<int>(out.size()));
+    in_ += out;
+  }
+
+  Loop& loop_;
+  SslPtr ssl_;
+  std::string request_, in_;
+  Loop::Handle soon_;
+};
+
+// All of the handshake and the request are there at the server's first go, which comes from below.
+TEST_F(TlsTest, BytesBehindAHandshakeOfOneGoAreNotLost) {
+  trust();
+  SslPtr ssl(SSL_new(server_context_.get()));
+  SSL_set_accept_state(ssl.get());
+  auto server =
+      std::make_unique<TlsStream>(loop_,
+                                  std::make_unique<QuickClient>(loop_, client_context_.get(),
+                                                                "GET /y HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+                                  std::move(ssl));
+  auto* shaking = server.get();
+  shaking->handshake([&](Result<void> result) {
+    ASSERT_TRUE(result) << result.error().message;
+    server_ = std::make_unique<H1Server>(loop_, std::move(server), *this, H1Server::Options{},
+                                         [](const std::string&) {});
+  });
+  EXPECT_TRUE(run_until([&] { return answer_ != nullptr; }));
+}
+
 // An end that nobody signed is a break, also where the body ends with the connection.
 TEST_F(TlsTest, ATruncatedAnswerIsNoAnswer) {
   trust();
