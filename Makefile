@@ -34,12 +34,15 @@ lint: ## layout, static analysis, include directions, scripts, links
 	@tools/setup build test lint
 	@tools/lint
 
-bench: ## first byte of output against plain QEMU; working copies against git clone; memory of eight runs
-	@tools/setup build run test
+bench: ## first byte of output against plain QEMU; working copies against git clone; memory of eight runs; proxies side by side
+	@tools/setup build run test bench
 	@$(MAKE) --no-print-directory product
+	@cmake --build $(BUILD) --target carrier-server bench-load
 	@bench/start
 	@bench/workspace
 	@bench/eight
+	@bench/proxy/run $(BUILD)
+	@bench/connections --firestop $(BUILD)/bin/firestop
 
 install: build ## into PREFIX (/usr/local), honours DESTDIR
 	@cmake --install $(BUILD) --prefix $(PREFIX)

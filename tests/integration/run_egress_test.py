@@ -106,6 +106,8 @@ class OneWayOutTest(EgressTest):  # 48 s
         for host, port in (("93.184.216.34", 443), ("10.0.0.1", 22), ("169.254.169.254", 80), ("9.9.9.9", 853)):
             self.assertEqual(self.told(kind="connection", host=host, port=port)["verdict"], "denied")
         self.assertEqual(self.told(kind="datagram", host="1.2.3.4", port=443)["bytes_out"], 99)
+        listed = self.firestop("network", sorted((self.state / "firestop/runs").glob("2*"))[-1].name).stdout.decode()
+        self.assertIn("no rule of the sandbox allows 93.184.216.34:443", listed, "why stands in the list")
 
     def test_a_request_that_a_rule_allows_works_without_flags(self):
         self.manifest(API)

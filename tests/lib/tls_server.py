@@ -34,9 +34,10 @@ class Authority:
 
 
 class Server:
-    """Answers every request with a text that says what came, and remembers the requests."""
+    """Answers every request with a text that says what came, and remembers the requests. `answer`, if it is set, is
+    asked for another text, and may take its time."""
 
-    def __init__(self, context=None):
+    def __init__(self, context=None, answer=None):
         self.requests = []
         server = self
 
@@ -46,7 +47,8 @@ class Server:
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 server.requests.append((self.command, self.path, dict(self.headers.items()), body))
-                text = f"{self.command} {self.path} of {self.headers['Host']}, {len(body)} bytes\n".encode()
+                text = (answer(self) if answer else
+                        f"{self.command} {self.path} of {self.headers['Host']}, {len(body)} bytes\n").encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
