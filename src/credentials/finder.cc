@@ -18,6 +18,9 @@ Finder::Finder(std::shared_ptr<const Matcher> matcher, Hold hold)
   ring_mask_ = ring - 1;
   first_.begins.resize(ring);
   second_.begins.resize(ring);
+  for (size_t byte = 0; byte < dull_.size(); ++byte)
+    dull_[byte] = matcher_->step(Matcher::kStart, static_cast<unsigned char>(byte)) == Matcher::kStart &&
+                  !Unescape::is_special(static_cast<char>(byte));
 }
 
 void Finder::reset() {
@@ -45,14 +48,24 @@ void Finder::take_first(const Unit& unit, std::vector<Hit>& hits) {
 }
 
 void Finder::feed(std::string_view bytes, std::vector<Hit>& hits) {
-  for (const char c : bytes) {
-    plain_ = matcher_->step(plain_, static_cast<unsigned char>(c));
-    if (const int text = matcher_->found(plain_); text != Matcher::kNone)
-      hits.push_back({text, position_ + 1 - matcher_->length(text), position_ + 1});
-    first_.unescape.feed(Unit{c, position_, position_ + 1},
-                         [&](const Unit& unit) { take_first(unit, hits); });
-    ++position_;
+  for (size_t at = 0; at < bytes.size();) {
+    if (idle()) {
+      // Most bytes change nothing at all.
+      const size_t from = at;
+      while (at < bytes.size() && dull_[static_cast<unsigned char>(bytes[at])]) ++at;
+      position_ += at - from;
+      if (at == bytes.size()) return;
+    }
+    feed_one(bytes[at++], hits);
   }
+}
+
+void Finder::feed_one(char c, std::vector<Hit>& hits) {
+  plain_ = matcher_->step(plain_, static_cast<unsigned char>(c));
+  if (const int text = matcher_->found(plain_); text != Matcher::kNone)
+    hits.push_back({text, position_ + 1 - matcher_->length(text), position_ + 1});
+  first_.unescape.feed(Unit{c, position_, position_ + 1}, [&](const Unit& unit) { take_first(unit, hits); });
+  ++position_;
 }
 
 void Finder::finish(std::vector<Hit>& hits) {

@@ -3,6 +3,7 @@
 // the stream they stand.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -40,7 +41,13 @@ class Finder {
     uint64_t count = 0;
     Unescape unescape;  // that makes its bytes
   };
+  void feed_one(char c, std::vector<Hit>& hits);
   void take(View& view, const Unit& unit, std::vector<Hit>& hits);
+  // Nothing of what came before counts for what comes.
+  bool idle() const {
+    return plain_ == Matcher::kStart && first_.state == Matcher::kStart && second_.state == Matcher::kStart &&
+           !first_.unescape.waits() && !second_.unescape.waits();
+  }
   void take_first(const Unit& unit, std::vector<Hit>& hits);
 
   std::shared_ptr<const Matcher> matcher_;
@@ -49,6 +56,7 @@ class Finder {
   Matcher::State plain_ = Matcher::kStart;
   View first_, second_;  // one level of escapes undone, two
   uint64_t ring_mask_ = 0;
+  std::array<bool, 256> dull_{};  // begins neither a text nor an escape
 };
 
 }  // namespace firestop::credentials

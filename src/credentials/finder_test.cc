@@ -65,6 +65,39 @@ std::string disguised(const std::string& text, const std::function<unsigned()>& 
   return out;
 }
 
+// What is passed over quickly changes neither what is found nor where.
+TEST(Finder, SaysWhereInNoiseOfAnyKind) {
+  std::mt19937 random(7);
+  const auto matcher = std::make_shared<Matcher>(std::vector<Matcher::Text>{{kText, 1}, {"aXbX", 1}});
+  for (int round = 0; round < 500; ++round) {
+    std::string noise(random() % 300, '\0'), behind(random() % 300, '\0');
+    for (std::string* each : {&noise, &behind})
+      for (char& c : *each) c = static_cast<char>(random());
+    // Neither begins an escape that the text could end.
+    for (const char c : {'%', '\\', '&'}) std::erase(noise, c);
+    if (round % 3 == 0) noise += kText.substr(0, random() % kText.size());
+    const std::string in =
+        disguised(kText, [&] { return round % 2 == 0 ? 0u : static_cast<unsigned>(random() % 10); });
+    const std::string all = noise + in + behind;
+    Finder finder(matcher, Finder::Hold::kEscapes);
+    std::vector<Finder::Hit> hits;
+    for (size_t at = 0; at < all.size();) {
+      const size_t piece = 1 + random() % (round % 5 == 0 ? 1 : 100);
+      finder.feed(std::string_view(all).substr(at, piece), hits);
+      at += piece;
+    }
+    EXPECT_EQ(finder.position(), all.size());
+    finder.finish(hits);
+    const auto here = std::find_if(hits.begin(), hits.end(), [&](const Finder::Hit& hit) {
+      return hit.text == 0 && hit.end == noise.size() + in.size();
+    });
+    ASSERT_NE(here, hits.end()) << round;
+    // Blanks and NUL before its first character are not its own.
+    EXPECT_GE(here->begin, noise.size()) << round;
+    EXPECT_LE(here->begin, noise.size() + 3) << round;
+  }
+}
+
 TEST(Detector, FindsEveryForm) {
   Detector detector({placeholder()});
   std::vector<std::string> forms{kText,
