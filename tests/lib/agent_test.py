@@ -8,6 +8,7 @@ import shutil
 from egress_test import EgressTest, main  # noqa: F401  pylint: disable=unused-import
 from model_server import ModelServer
 from npm import cache_folder, npm_ci
+from sandbox_test import LIMIT
 
 EXAMPLE = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/coding-agent"
 KEY = "sk-live-0123456789-the-real-one"
@@ -39,10 +40,11 @@ def installed(agent):
 
 
 class AgentTest(EgressTest):
-    def mend(self, agent, bound, host, plan, websockets=False):
-        """Lets the agent mend the repository by the plan, looks at both sides, and returns the model server."""
+    limit = 2 * LIMIT
+
+    def ask(self, agent, bound, host, plan, websockets=False):
+        """Lets the agent work on the repository by the plan. The sandbox held a placeholder, the server got the key."""
         self.repository(REPOSITORY)
-        before = self.git("rev-parse", "main")
         config = self.folder / "config/firestop"
         config.mkdir(parents=True)
         shutil.copy(EXAMPLE / "credentials.yaml", config)
@@ -53,28 +55,30 @@ class AgentTest(EgressTest):
         manifest = EXAMPLE / f"{agent}.yaml"
         shutil.copy(manifest, self.work)
         explained = self.json_of("explain", manifest.name)
-        variable = explained["credentials"][0]["env"]
-        show = f'echo "held: ${variable}"; exec "$@"'
+        show = f'echo "held: ${explained["credentials"][0]["env"]}"; exec "$@"'
         done = self.firestop("run", manifest.name, "--name", "mended", "--bind", f"{agent}={bound}", *self.options, "--",
                              "sh", "-c", show, "sh", *explained["command"], input=TASK.encode())
         said = done.stdout.decode() + done.stderr.decode()
-
         self.assertEqual(model.faults, [], said)
         self.assertEqual(len(model.results), len(plan), said)
         self.assertIn(FAREWELL, said)
-        self.came_back(before)
         self.key_stayed_out(model, said)
+        return model
+
+    def mend(self, agent, bound, host, plan, websockets=False):
+        """The same, with a plan that mends the bug."""
+        model = self.ask(agent, bound, host, plan, websockets)
+        self.came_back()
         self.only_crossed_to(host)
         return model
 
-    def came_back(self, before):
-        self.assertEqual(self.git("rev-parse", "main"), before)
+    def came_back(self):
+        self.assertEqual(self.git("rev-parse", "main~0", "HEAD"), self.git("rev-parse", "agent/mended~1", "main"))
         self.assertIn(WRONG, (self.work / "slug.py").read_text())
         self.assertEqual(self.git("diff", "--stat", "--name-only", "main", "agent/mended"), "slug.py")
         self.assertIn(RIGHT, self.git("show", "agent/mended:slug.py"))
 
     def key_stayed_out(self, model, said):
-        """The sandbox held a placeholder, the server got the key and never the placeholder."""
         held = said.split("held: ", 1)[1].split("\n", 1)[0]
         self.assertRegex(held, "^sk-[-\\w]{30,}$")
         self.assertNotEqual(held, KEY)

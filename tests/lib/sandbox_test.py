@@ -35,6 +35,8 @@ rating: 3m
 
 
 class SandboxTest(unittest.TestCase):
+    limit = LIMIT
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="firestop-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -81,7 +83,7 @@ class SandboxTest(unittest.TestCase):
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         if "input" in kwargs:
             del kwargs["stdin"]
-        done = subprocess.run([FIRESTOP, *map(os.fspath, args)], cwd=cwd or self.work, env=self.env, timeout=LIMIT,
+        done = subprocess.run([FIRESTOP, *map(os.fspath, args)], cwd=cwd or self.work, env=self.env, timeout=self.limit,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **kwargs)
         if status is not None and done.returncode != status:
             self.fail(f"firestop {' '.join(map(str, args))}: status {done.returncode}, wanted {status}\n"
