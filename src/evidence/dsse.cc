@@ -24,13 +24,19 @@ std::string dsse_encoding(std::string_view type, std::string_view payload) {
   return out;
 }
 
+std::string write_envelope(const Envelope& envelope) {
+  JsonArray signatures;
+  for (const auto& [key_id, bytes] : envelope.signatures)
+    signatures.push_back(JsonObject{{"keyid", key_id}, {"sig", codec::encode_base64(bytes)}});
+  return codec::write_json(JsonObject{{"payload", codec::encode_base64(envelope.payload)},
+                                      {"payloadType", envelope.type},
+                                      {"signatures", std::move(signatures)}});
+}
+
 std::string sign_envelope(const HostKey& key, std::string_view type, std::string_view payload) {
-  const std::string signature = key.sign(dsse_encoding(type, payload));
-  return codec::write_json(JsonObject{
-      {"payload", codec::encode_base64(payload)},
-      {"payloadType", type},
-      {"signatures",
-       JsonArray{JsonObject{{"keyid", key.public_key().id()}, {"sig", codec::encode_base64(signature)}}}}});
+  return write_envelope({.type = std::string(type),
+                         .payload = std::string(payload),
+                         .signatures = {{key.public_key().id(), key.sign(dsse_encoding(type, payload))}}});
 }
 
 Result<Envelope> parse_envelope(std::string_view json) {

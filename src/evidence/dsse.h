@@ -26,6 +26,7 @@ struct Envelope {
 // PAE(type, payload): "DSSEv1" SP length SP type SP length SP payload. What is signed.
 std::string dsse_encoding(std::string_view type, std::string_view payload);
 // One line of canonical JSON, without newline.
+std::string write_envelope(const Envelope& envelope);
 std::string sign_envelope(const HostKey& key, std::string_view type, std::string_view payload);
 // "evidence.bad_envelope"
 Result<Envelope> parse_envelope(std::string_view json);

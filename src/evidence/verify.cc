@@ -237,8 +237,12 @@ void Verifier::end(const ReadEvent& last) {
                           .line = last.line});
   }
   if (signatures_.good() == 0) {
-    // The first event is signed before there is a second one.
-    findings_.broken({.code = "evidence.unsigned", .message = "no good signature covers any of it"});
+    // The first event is signed before there is a second one; until then a killed host leaves no signature.
+    Finding finding{.code = "evidence.unsigned", .message = "no good signature covers any of it"};
+    if (there <= 1 && !findings_.any_broken())
+      findings_.unfinished(std::move(finding));
+    else
+      findings_.broken(std::move(finding));
   } else if (covered_ < there && !rewritten_) {
     findings_.unfinished({.code = "evidence.uncovered",
                           .message = "the last " + std::to_string(there - covered_) + " of " +

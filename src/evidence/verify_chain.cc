@@ -24,15 +24,18 @@ void ChainCheck::take(const ReadEvent& read, const ReadEvent& next) {
     first_ = false;
     return;
   }
-  place(read, next);
-  link(read, next);
+  const uint64_t number = place(read, next);
+  link(read, next, number);
   first_ = false;
-  previous_ = read.event.seq;
+  previous_ = number;
   previous_hash_ = read.hash;
 }
 
-void ChainCheck::place(const ReadEvent& read, const ReadEvent& next) {
-  const uint64_t seq = read.event.seq;
+uint64_t ChainCheck::place(const ReadEvent& read, const ReadEvent& next) {
+  uint64_t seq = read.event.seq;
+  // In its place by its hash and by the next one: then only its number was changed, which link() will see.
+  if (previous_ && seq != expected_ && read.event.prev == previous_hash_ && next.is(expected_ + 1))
+    seq = expected_;
   if (seq < expected_) {
     if (was_missed(seq)) {
       out_of_order(read);
@@ -58,17 +61,18 @@ void ChainCheck::place(const ReadEvent& read, const ReadEvent& next) {
     expected_ = seq + 1;
   }
   while (early_.erase(expected_) > 0) ++expected_;
+  return seq;
 }
 
-void ChainCheck::link(const ReadEvent& read, const ReadEvent& next) {
+void ChainCheck::link(const ReadEvent& read, const ReadEvent& next, uint64_t number) {
   const Event& event = read.event;
-  if (first_ && event.seq == 0 && event.prev != std::string(64, '0')) {
+  if (first_ && number == 0 && event.prev != std::string(64, '0')) {
     findings_.broken({.code = "evidence.changed",
                       .message = "record 0 was changed: it names a record before it",
                       .seq = 0,
                       .line = read.line});
   }
-  if (!previous_ || event.seq != *previous_ + 1) {
+  if (!previous_ || number != *previous_ + 1) {
     suspect_.reset();
     return;
   }
@@ -77,7 +81,7 @@ void ChainCheck::link(const ReadEvent& read, const ReadEvent& next) {
     return;
   }
   const uint64_t first = suspect_.value_or(*previous_), last = *previous_;
-  if (next.is(event.seq + 1) && next.event.prev != read.hash) {
+  if (next.is(number + 1) && next.event.prev != read.hash) {
     // This one was changed itself, so its word against the one before counts little.
     suspect_ = first;
     return;

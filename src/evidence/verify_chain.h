@@ -35,8 +35,9 @@ class ChainCheck {
   bool clean() const { return missed_.empty() && early_.empty() && !suspect_; }
 
  private:
-  void place(const ReadEvent& read, const ReadEvent& next);
-  void link(const ReadEvent& read, const ReadEvent& next);
+  // The number of its place.
+  uint64_t place(const ReadEvent& read, const ReadEvent& next);
+  void link(const ReadEvent& read, const ReadEvent& next, uint64_t number);
   void out_of_order(const ReadEvent& read);
   void miss(uint64_t first, uint64_t last);
   bool was_missed(uint64_t seq);  // and is no more

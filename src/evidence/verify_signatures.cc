@@ -69,6 +69,12 @@ std::optional<Checkpoint> SignatureCheck::judge(std::string_view line) {
   }
   const PublicKey* key = judge_signature(*envelope);
   if (!key) return {};
+  // What the signature does not cover, such as the key's id, has one form too.
+  if (envelope->signatures.size() != 1 || envelope->signatures.front().key_id != key->id() ||
+      write_envelope(*envelope) != line) {
+    broken("evidence.bad_checkpoint", where + " is signed, but not as it was written", checkpoint->number);
+    return {};
+  }
   if (std::exchange(any_, false)) expect(checkpoint->run, key->id());
   if (checkpoint->run != run_) {
     broken("evidence.other_run",

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -173,6 +174,12 @@ const std::vector<Case>& cases() {
       {"one changed", events([](Lines& e) { change_pid(e[14]); }), "evidence.changed", 14, 11},
       {"one before a checkpoint changed", events([](Lines& e) { change_pid(e[10]); }), "evidence.changed", 10,
        1},
+      {"another number for one", events([](Lines& e) {
+         auto event = parse_event(e[14]).value();
+         event.seq = 17;
+         e[14] = to_line(event).value();
+       }),
+       "evidence.changed", 14, 11},
       {"the begin changed", events([](Lines& e) { change_pid(e[0]); }), "evidence.changed", 0, 0},
       {"the end changed", events([](Lines& e) { change_pid(e[29]); }), "evidence.rewritten", 21, 21},
       {"one no JSON", events([](Lines& e) { e[14] = "{"; }), "evidence.bad_event", 14, 11},
@@ -247,6 +254,12 @@ const std::vector<Case>& cases() {
        "evidence.unsigned", std::nullopt, 0},
       {"a checkpoint no JSON", checkpoints([](Lines& c) { c[2] = "{}"; }), "evidence.bad_checkpoint",
        std::nullopt, 11, Integrity::kBroken, false},
+      {"a checkpoint with spaces", checkpoints([](Lines& c) { c[2].insert(1, " "); }),
+       "evidence.bad_checkpoint", std::nullopt, 11, Integrity::kBroken, false},
+      {"a checkpoint with a signature more", checkpoints([](Lines& c) {
+         c[2].insert(c[2].find("\"signatures\":[") + 14, R"({"keyid":"","sig":""},)");
+       }),
+       "evidence.bad_checkpoint", std::nullopt, 11, Integrity::kBroken, false},
       {"a checkpoint with another's signature", checkpoints([](Lines& c) {
          const auto payload = [](const std::string& line) {
            return line.substr(0, line.find("\"payloadType\""));
@@ -283,6 +296,20 @@ const std::vector<Case>& cases() {
          r.write_raw("events.jsonl", r.text("events.jsonl") + "{\"data\":{");
        },
        "evidence.cut", std::nullopt, 21, Integrity::kPrefix, false},
+      {"killed before the first checkpoint",
+       [](Record& r) {
+         r.events.resize(1);
+         r.checkpoints.clear();
+         r.store();
+       },
+       "evidence.unsigned", std::nullopt, 0, Integrity::kPrefix, false},
+      {"nothing written yet",
+       [](Record& r) {
+         r.events.clear();
+         r.checkpoints.clear();
+         r.store();
+       },
+       "evidence.unsigned", std::nullopt, 0, Integrity::kPrefix, false},
       {"half a checkpoint",
        [](Record& r) {
          r.store();
@@ -310,6 +337,43 @@ TEST_F(VerifyTest, inv11_EachWayToTamperIsNamed) {
     EXPECT_EQ(found.trusted ? found.trusted->count : 0, one.trusted);
     if (one.only) {
       for (const auto& code : codes(found)) EXPECT_EQ(code, one.code);
+    }
+  }
+}
+
+// Whatever is done to the events of a whole record, it is never intact.
+TEST_F(VerifyTest, inv11_AnyEditIsSeen) {
+  const auto whole = make("whole", *key_);
+  std::mt19937 random(std::random_device{}());
+  const auto below = [&](size_t most) { return std::uniform_int_distribution<size_t>(0, most - 1)(random); };
+  for (int i = 0; i < 300; ++i) {
+    auto record = whole;
+    const size_t edits = 1 + below(3);
+    std::string told_edits;
+    for (size_t k = 0; k < edits && !record.events.empty(); ++k) {
+      Lines& lines = below(4) == 0 && !record.checkpoints.empty() ? record.checkpoints : record.events;
+      const size_t at = below(lines.size()), to = below(lines.size());
+      const auto begin = lines.begin();
+      const size_t what = below(6);
+      told_edits += std::to_string(what) + " at " + std::to_string(at) + "/" + std::to_string(to) + "\n";
+      if (what == 0) lines.erase(begin + static_cast<std::ptrdiff_t>(at));
+      if (what == 1) std::swap(lines[at], lines[to]);
+      if (what == 2) lines.insert(begin + static_cast<std::ptrdiff_t>(to), std::string(lines[at]));
+      if (what == 3) lines[at] = lines[to];
+      if (what == 4 && !lines[at].empty())
+        lines[at][below(lines[at].size())] ^= static_cast<char>(1 + below(255));
+      if (what == 5) lines[at].resize(below(lines[at].size() + 1));
+    }
+    if (record.events == whole.events && record.checkpoints == whole.checkpoints) continue;
+    record.store();
+    const auto found = check(record);
+    SCOPED_TRACE(told_edits + told(found));
+    ASSERT_NE(found.integrity, Integrity::kIntact);
+    ASSERT_FALSE(found.findings.empty());
+    // What is trusted nevertheless is what was written.
+    if (found.trusted) {
+      ASSERT_LE(found.trusted->count, record.events.size());
+      for (size_t k = 0; k < found.trusted->count; ++k) ASSERT_EQ(record.events[k], whole.events[k]);
     }
   }
 }

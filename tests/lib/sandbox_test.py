@@ -13,6 +13,8 @@ import tempfile
 import textwrap
 import unittest
 
+import record_schema
+
 FIRESTOP = os.environ.get("FIRESTOP", "firestop")
 # A run that hangs is a failure, not a hung test. Emulation on a busy host is slow: generous.
 LIMIT = int(os.environ.get("FIRESTOP_TEST_LIMIT", "240"))
@@ -43,6 +45,7 @@ class SandboxTest(unittest.TestCase):
         self.state = self.folder / "state"
         self.work = self.folder / "work"
         self.work.mkdir()
+        self.addCleanup(self.check_records)
         self.env = dict(os.environ, XDG_STATE_HOME=str(self.state), XDG_CONFIG_HOME=str(self.folder / "config"),
                         NO_COLOR="1", **GIT_ENV)
 
@@ -118,6 +121,24 @@ class SandboxTest(unittest.TestCase):
 
     def json_of(self, *args, status=0):
         return json.loads(self.firestop(*args, "--json", status=status).stdout)
+
+    # ---- looking at what is left
+
+    def check_records(self):
+        """Every run that any test made has a record that is what firestop wrote, and fits the schema."""
+        faults = []
+        keys = self.folder / "signers.pem"
+        keys.write_text("".join(path.read_text() for path in self.folder.glob("**/evidence-key.pub.pem")))
+        for record in sorted(self.state.glob("firestop/runs/*/evidence")):
+            done = subprocess.run([FIRESTOP, "log", "verify", f"{record}/", "--signers", keys, "--json"], env=self.env,
+                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+            # 3: firestop was killed in the middle; 242: before the record had a file.
+            if done.returncode not in (0, 3) and not (done.returncode == 242 and b"evidence.not_found" in done.stdout):
+                faults.append(f"{record}: {done.stdout.decode()}{done.stderr.decode()}")
+            elif done.returncode != 242 and record_schema.jsonschema:
+                self.schema = getattr(self, "schema", None) or record_schema.RecordSchema()
+                faults += self.schema.faults(record)
+        self.assertEqual(faults, [])
 
     # ---- looking at this machine
 
