@@ -8,7 +8,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from firestop_test import FIRESTOP, CliTest, main  # noqa: E402
 
 COMMANDS = ["run", "init", "import", "import openai", "check", "explain", "runs", "show", "rm", "image", "image build",
-            "image list", "image prune", "doctor", "completion", "help", "version"]
+            "image list", "image prune", "log", "log path", "log verify", "attest", "attest verify",
+            "doctor", "completion", "help", "version"]
 
 
 class HelpTest(CliTest):
@@ -19,7 +20,7 @@ class HelpTest(CliTest):
                 self.assertTrue(text.startswith(f"firestop {command}: "))
                 self.assertIn(f"\nUsage: firestop {command}", text)
                 self.assertIn("\nOptions:\n", text)
-                if command not in ("image", "import", "memory"):
+                if command not in ("image", "import", "memory", "attest"):
                     self.assertRegex(text, rf"\nExamples:\n.*firestop {command}")
                 self.assertRegex(text, r"\nExit status:\n")
                 self.assertIn("240", text)
@@ -35,7 +36,7 @@ class HelpTest(CliTest):
     def test_the_overview_lists_every_command_and_no_hidden_one(self):
         text = self.firestop("help").stdout
         for command in COMMANDS:
-            if command not in ("image", "import", "memory"):
+            if command not in ("image", "import", "memory", "attest"):
                 self.assertRegex(text, rf"\n  {command} +\S")
         self.assertNotIn("__", text)
 
