@@ -49,6 +49,11 @@ class CompletionTest(CliTest):
         self.assertEqual(self.bash("firestop show "), ["20261129-100000-aaaaaa"])
         self.assertEqual(self.bash("firestop rm 2026"), ["20261129-100000-aaaaaa"])
         self.assertEqual(self.bash("firestop rm 2027"), [])
+        # One that takes a run or a command of its own.
+        self.assertEqual(self.bash("firestop log "), ["20261129-100000-aaaaaa", "path", "verify"])
+        self.assertEqual(self.bash("firestop log verify "), ["20261129-100000-aaaaaa"])
+        self.assertIn("--signers", self.bash("firestop log verify --"))
+        self.assertIn("--follow", self.bash("firestop log 2026 --"))
 
     @unittest.skipUnless(shutil.which("zsh"), "needs zsh")
     def test_zsh(self):
