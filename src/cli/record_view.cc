@@ -54,11 +54,22 @@ std::string exit_text(const evidence::Process& process) {
   return name ? name : "signal " + std::to_string(WTERMSIG(process.status));
 }
 
-std::string process_text(const Story& story, size_t process) {
+namespace {
+
+std::string with_pid(const Story& story, size_t process, const std::string& name) {
   if (process >= story.processes.size()) return "-";
   const std::string pid = std::to_string(story.processes[process].pid);
-  const std::string name = evidence::name_of(story, process);
   return name == "pid " + pid ? name : first_columns(printable(name), kMostName) + " (" + pid + ")";
+}
+
+}  // namespace
+
+std::string process_text(const Story& story, size_t process) {
+  return with_pid(story, process, evidence::name_of(story, process));
+}
+
+std::string runner_text(const Story& story, const evidence::Script& script) {
+  return with_pid(story, script.process, evidence::name_of_runner(story, script));
 }
 
 std::string command_text(const evidence::Execution& execution, size_t most) {

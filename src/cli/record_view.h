@@ -23,6 +23,7 @@ std::string time_of_day(int64_t us);                      // "20:01:02.345" UTC;
 std::string took_text(int64_t from_us, int64_t to_us);    // "1.2s", "-" where one is not known
 std::string exit_text(const evidence::Process& process);  // "0", "1", "KILL", "-" while it lives
 std::string process_text(const evidence::Story& story, size_t process);  // "make (12)", "-" for none
+std::string runner_text(const evidence::Story& story, const evidence::Script& script);
 // argv as a shell would have to be given it, at most `most` bytes; the file where there is no argv.
 std::string command_text(const evidence::Execution& execution, size_t most);
 // {"pid", "name", "index"} or null

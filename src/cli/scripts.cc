@@ -54,7 +54,7 @@ std::string table_of(const Story& story, const std::vector<UnreadScript>& script
                {script.digest.empty() ? "-" : format_bytes(script.size), {}},
                {std::to_string(each->runs), {}},
                {exists_text(script), script.exists == false ? Style::kYellow : Style::kPlain},
-               {process_text(story, script.process), {}},
+               {runner_text(story, script), {}},
                {process_text(story, script.writer), {}},
                {what(script), script.digest.empty() ? Style::kRed : Style::kPlain}});
   }

@@ -66,6 +66,8 @@ Json script_json(const evidence::Story& story, const evidence::UnreadScript& eac
                         {"written_by", process_json(story, script.writer)},
                         {"exists", Json()}};
   if (script.exists) out["exists"] = *script.exists;
+  if (codec::JsonObject* runner = out["ran_by"].as_object())
+    (*runner)["name"] = evidence::json_of_bytes(evidence::name_of_runner(story, script));
   return out;
 }
 

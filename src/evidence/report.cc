@@ -1,5 +1,6 @@
 #include "evidence/report.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 
@@ -11,9 +12,20 @@
 
 namespace firestop::evidence {
 namespace parts {
+Times whole_time_of(const Story& story) {
+  return {microseconds_of(story.first_time), microseconds_of(story.last_time)};
+}
+
 Times times_of(const Story& story) {
-  const Times times{microseconds_of(story.first_time), microseconds_of(story.last_time)};
-  return times.from_us > 0 && times.to_us > times.from_us ? times : Times{times.from_us, times.from_us + 1};
+  Times times = whole_time_of(story);
+  for (const auto& event : story.host) {
+    if (event.kind != "run.state") continue;
+    const std::string state = event.data.string_or("state", "");
+    if (state == "started") times.from_us = microseconds_of(event.time);
+    if (state == "handing_over") times.to_us = microseconds_of(event.time);
+  }
+  times.to_us = std::max(times.to_us, times.from_us + 1);
+  return times;
 }
 
 ReportCell plain(std::string text, Tone tone) {
@@ -32,11 +44,22 @@ std::string plural(uint64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
-std::string process_name(const Story& story, size_t process) {
+namespace {
+
+std::string with_pid(const Story& story, size_t process, const std::string& name) {
   if (process >= story.processes.size()) return "-";
   const std::string pid = std::to_string(story.processes[process].pid);
-  const std::string name = name_of(story, process);
   return name == "pid " + pid ? name : clean(name, 24) + " (" + pid + ")";
+}
+
+}  // namespace
+
+std::string process_name(const Story& story, size_t process) {
+  return with_pid(story, process, name_of(story, process));
+}
+
+std::string runner_name(const Story& story, const Script& script) {
+  return with_pid(story, script.process, name_of_runner(story, script));
 }
 
 std::string time_of_day(int64_t us) {
@@ -68,7 +91,8 @@ std::string joined(const codec::Json* list) {
   return out;
 }
 
-void add_facts(Report& report, const Story& story, const Times& times) {
+void add_facts(Report& report, const Story& story, const Times& command) {
+  const Times times = whole_time_of(story);
   const auto fact = [&report](const char* label, const std::string& text, bool fixed) {
     if (!text.empty()) report.facts.emplace_back(label, fixed ? code(text) : plain(clean(text)));
   };
@@ -85,7 +109,8 @@ void add_facts(Report& report, const Story& story, const Times& times) {
     const std::string day = story.first_time.substr(0, 10);
     fact("Time",
          day + " " + time_of_day(times.from_us) + " to " + time_of_day(times.to_us) + " UTC, " +
-             duration(times.to_us - times.from_us),
+             duration(times.to_us - times.from_us) + "; the command " +
+             duration(command.to_us - command.from_us),
          false);
   }
 }

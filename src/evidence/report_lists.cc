@@ -132,8 +132,7 @@ ReportSection scripts(const Story& story, const std::string& word) {
     if (script.digest.empty()) how += ", no bytes: " + script.note;
     out.table.rows.push_back({number(each->number), code(what),
                               plain(clean(how), script.digest.empty() ? Tone::kBad : Tone::kPlain),
-                              plain(process_name(story, script.process)),
-                              plain(process_name(story, script.writer)),
+                              plain(runner_name(story, script)), plain(process_name(story, script.writer)),
                               plain(!script.exists ? "not known"
                                     : gone         ? "no"
                                                    : "yes",

@@ -9,16 +9,19 @@
 
 namespace firestop::evidence::parts {
 
+// By the host's clock; 0: not known.
 struct Times {
-  int64_t from_us = 0, to_us = 0;  // of the record, by the host's clock; 0: not known
+  int64_t from_us = 0, to_us = 0;
 };
-Times times_of(const Story& story);
+Times whole_time_of(const Story& story);  // of the record
+Times times_of(const Story& story);       // of the command: from its start until its results are handed over
 
 ReportCell plain(std::string text, Tone tone = Tone::kPlain);      // ours
 ReportCell code(std::string_view text, Tone tone = Tone::kPlain);  // of others, cleaned
 ReportCell number(uint64_t value, Tone tone = Tone::kPlain);
 std::string plural(uint64_t count, const char* one, const char* many);
 std::string process_name(const Story& story, size_t process);  // "curl (12)", "-"
+std::string runner_name(const Story& story, const Script& script);
 std::string time_of_day(int64_t us);
 std::string duration(int64_t us);
 

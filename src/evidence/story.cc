@@ -1,5 +1,6 @@
 #include "evidence/story.h"
 
+#include <limits>
 #include <string_view>
 
 #include "base/path.h"
@@ -34,22 +35,41 @@ Result<Story> read_story(const std::string& directory) {
   return story;
 }
 
-const Execution* program_of(const Story& story, size_t process) {
+const Execution* program_at(const Story& story, size_t process, int64_t at_us) {
   // Copies of copies, each without a program of its own: a deep row of them is nobody's program.
   constexpr size_t kMostCopies = 256;
   for (size_t i = 0; i < kMostCopies && process < story.processes.size(); ++i) {
     const Process& each = story.processes[process];
-    if (!each.execs.empty()) return &each.execs.back();
+    for (auto execution = each.execs.rbegin(); execution != each.execs.rend(); ++execution)
+      if (execution->at_us <= at_us) return &*execution;
     process = each.parent;
   }
   return nullptr;
 }
 
-std::string name_of(const Story& story, size_t process) {
+const Execution* program_of(const Story& story, size_t process) {
+  return program_at(story, process, std::numeric_limits<int64_t>::max());
+}
+
+namespace {
+
+std::string name_or_pid(const Story& story, size_t process, const Execution* program) {
   if (process >= story.processes.size()) return "";
-  const Execution* program = program_of(story, process);
   const std::string name = program ? std::string(file_name(program->file)) : "";
   return name.empty() ? "pid " + std::to_string(story.processes[process].pid) : name;
+}
+
+}  // namespace
+
+std::string name_of(const Story& story, size_t process) {
+  return name_or_pid(story, process, program_of(story, process));
+}
+
+std::string name_of_runner(const Story& story, const Script& script) {
+  // What is executed itself is told with its exec, a moment before it or after.
+  const bool executed = script.how == "program" || script.how == "script";
+  const Execution* program = executed ? nullptr : program_at(story, script.process, script.at_us);
+  return program ? name_or_pid(story, script.process, program) : name_of(story, script.process);
 }
 
 }  // namespace firestop::evidence

@@ -123,8 +123,12 @@ Result<Story> read_story(const std::string& directory);
 // The program that a process is: what it executed last, or what its nearest ancestor had when it was copied.
 // Nullptr if nobody saw.
 const Execution* program_of(const Story& story, size_t process);
+// The program that it was at that time of the guest's clock: before its first exec, its parent's.
+const Execution* program_at(const Story& story, size_t process, int64_t at_us);
 // Its name for people: the last component of the file; "pid 7" if nobody saw, "" for kNone. Not printable as
 // it is: the guest chose it.
 std::string name_of(const Story& story, size_t process);
+// The same, of who ran a script: a process that read it may have executed something else later.
+std::string name_of_runner(const Story& story, const Script& script);
 
 }  // namespace firestop::evidence

@@ -83,8 +83,11 @@ class Fates {
     auto found = story_.ends.find(path);
     if (found == story_.ends.end()) found = story_.ends.find(in_workspace(path));
     if (found == story_.ends.end()) {
-      // Not a file that the run wrote. All of the workspace's were told of, if nothing was lost.
-      const bool all_told = story_.collectors_done && story_.missing.empty() && story_.lost.empty();
+      // Not a file that the run wrote. All of the workspace's were told of, if that collector missed nothing.
+      const auto of_files = [](const std::string& text) { return text.starts_with("files"); };
+      const bool all_told = story_.collectors_done && !story_.lost.contains("files") &&
+                            std::any_of(story_.working.begin(), story_.working.end(), of_files) &&
+                            std::none_of(story_.missing.begin(), story_.missing.end(), of_files);
       return all_told && !written && path.starts_with(kWorkspace) ? std::optional(true) : std::nullopt;
     }
     const FileEnd& end = found->second;

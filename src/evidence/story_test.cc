@@ -151,10 +151,23 @@ TEST(StoryTest, ScriptsHaveWhoWroteThemAndWhetherTheyExist) {
   EXPECT_EQ(story.scripts[9].note, "too fast");
 }
 
+TEST(StoryTest, AScriptIsRunByTheProgramOfItsTime) {
+  RecordMaker made;
+  made.at(1).exec(2, 1, {"/bin/sh"}).at(10).fork(3, 2).at(11).code(3, "module", "/workspace/x", "x");
+  made.at(12).code(3, "program", "/tmp/wc", "wc").exec(3, 2, {"/usr/bin/wc"});
+  made.at(13).code(3, "argument", "/workspace/y", "y").code(9, "stdin", "", "z");
+  const Story story = made.story();
+  std::vector<std::string> names;
+  for (const auto& script : story.scripts) names.push_back(name_of_runner(story, script));
+  EXPECT_THAT(names, ElementsAre("sh", "wc", "wc", ""));
+}
+
 TEST(StoryTest, WhatWasNotWrittenExistsOnlyIfAllWasTold) {
   for (const bool lost : {false, true}) {
     RecordMaker made;
     made.at(1).code(2, "script", "/workspace/repo/test.sh", "from the repository");
+    made.guest("collectors",
+               {{"working", codec::JsonArray{"files"}}, {"missing", codec::JsonArray{"stdin: x"}}});
     if (lost) made.guest("lost", {{"what", "files"}, {"count", 1}});
     made.guest("collectors.done", {});
     EXPECT_EQ(made.story().scripts[0].exists, lost ? std::optional<bool>() : true);

@@ -136,6 +136,7 @@ def small(directory):
     record.at(900).fork(6, 5).at(950).exit(5, 0).at(1900).exit(6, 9)
     record.at(1950).guest("denied", what="exec", path="/bin/su", count=2)
     record.at(2000).change(2, "write", "/workspace/repo/result.txt").at(2100).exit(2, 0, 40000)
+    record.host("run.state", state="handing_over")
     record.final("repo/result.txt", b"42\n").final("agent.sh", b"#!/bin/sh\nthe agent\n").guest("collectors.done")
     record.at(2500).host("file.out", path="repo", repository="/srv/widget", ref="refs/heads/agent/fix", commit="2" * 40,
                          new_commits=1, uncommitted=True)
@@ -146,7 +147,8 @@ def small(directory):
 def hostile(directory):
     """Every name that a guest may choose, chosen badly."""
     record = begin(Record(directory))
-    names = [ANSI, HTML, RTL, "two\nlines\n# heading | cell `code`", "x" * 4096, "\udcff\udcfe not utf-8", "](javascript:1)"]
+    names = [ANSI, HTML, RTL, "two\nlines\n# heading | cell `code`", "x" * 4096,
+             "\udcff\udcfe not utf-8", "](javascript:1)"]
     for at, name in enumerate(names):
         pid = 10 + at
         record.at(100 + at).fork(pid, 9 + at).exec(pid, 9 + at, "/tmp/" + name, name, name, image=False)
