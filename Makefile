@@ -41,6 +41,7 @@ bench: ## first byte of output against plain QEMU; working copies against git cl
 	@bench/start
 	@bench/workspace
 	@bench/eight
+	@bench/evidence
 	@bench/proxy/run $(BUILD)
 	@bench/connections --firestop $(BUILD)/bin/firestop
 
