@@ -265,6 +265,10 @@ class Life {
           "tests)");
       config.start.test_root = true;
     }
+    if (std::getenv("FIRESTOP_TEST_WITHOUT_COLLECTORS")) {
+      notice("FIRESTOP_TEST_WITHOUT_COLLECTORS: nothing that happens inside is observed (for measurements)");
+      config.start.test_unobserved = true;
+    }
     config.exec.argv = plan.command;
     config.exec.terminal = request_.terminal;
     config.exec.term = request_.terminal ? request_.term : "dumb";

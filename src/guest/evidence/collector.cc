@@ -216,7 +216,8 @@ class Collector {
   }
 
   void finish() {
-    if (!watching_) {
+    if (!watching_) {  // after kStandAside
+      teller_.say(observed::Done{});
       teller_.finish();
       return;
     }

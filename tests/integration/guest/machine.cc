@@ -117,7 +117,7 @@ Result<std::unique_ptr<Machine>> Machine::boot(const BootFiles& files, const Mac
                   "-device",
                   "virtserialport,chardev=channel,name=firestop.0",
                   "-chardev",
-                  "null,id=evidence",  // what the collectors tell is not this test's
+                  "file,id=evidence,path=/dev/null",  // what the collectors tell is not this test's
                   "-device",
                   "virtserialport,chardev=evidence,name=firestop.1"};
   const auto add_disk = [&](const std::string& serial, const std::string& path, const char* read_only) {
