@@ -68,18 +68,24 @@ bool names(const std::string& word, const std::string& path) {
   return tail.size() == path.size() || tail[0] == '/' || path[path.size() - tail.size() - 1] == '/';
 }
 
-// The same by way of links, which lead to where they lead inside. O_PATH opens nothing that is watched.
-bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
+// The file that a word of the process's stands for, by links that lead to where they lead inside. O_PATH
+// opens nothing that is watched.
+UniqueFd find_inside(uint32_t pid, const std::string& word) {
   const auto root = Inside::open(proc(pid, "root/"));
   struct stat process{};
-  if (!root || ::stat(proc(pid, "").c_str(), &process) != 0) return false;
+  if (!root || ::stat(proc(pid, "").c_str(), &process) != 0) return {};
   const std::string path = word.starts_with('/') ? word : link_at(proc(pid, "cwd")) + "/" + word;
   // Root follows no links of others in /tmp (fs.protected_symlinks); their owner does.
   ::setfsuid(process.st_uid);
-  const auto found = root->open_at(path, O_PATH);
+  auto found = root->open_at(path, O_PATH);
   ::setfsuid(0);
+  return found ? std::move(*found) : UniqueFd();
+}
+
+bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
+  const UniqueFd found = find_inside(pid, word);
   struct stat there{};
-  return found && ::fstat(found->get(), &there) == 0 && there.st_dev == what.st_dev &&
+  return found.valid() && ::fstat(found.get(), &there) == 0 && there.st_dev == what.st_dev &&
          there.st_ino == what.st_ino;
 }
 
@@ -257,7 +263,25 @@ void CodeCapture::executed(const AuditEvent& event) {
   const CodeArguments arguments = code_arguments(language, event.argv);
   for (const std::string& text : arguments.commands)
     tell(*process, "command", "", exec.file, contents_.of_bytes(text), 0);
+  if (!late) read_unwatched(*process, arguments);
   if (reads_programs(language)) input_.decided(*process, arguments, late);
+}
+
+// Files of which nobody asks: in anonymous memory, or where root mounted something later.
+void CodeCapture::read_unwatched(Process& process, const CodeArguments& arguments) {
+  for (const std::string& word : arguments.files) {
+    std::string link;
+    UniqueFd found;
+    for (const std::string_view own : {"/proc/self/fd/", "/dev/fd/"})
+      if (word.starts_with(own)) link = proc(process.pid, "fd/") + word.substr(own.size());
+    if (link.empty()) {
+      found = find_inside(process.pid, word);
+      link = path_of(found);
+    }
+    struct stat what{};
+    if (::stat(link.c_str(), &what) == 0 && S_ISREG(what.st_mode) && !files_.watches(what.st_dev))
+      read_unasked(process, link, "argument");
+  }
 }
 
 void CodeCapture::read(Process& process, const char* how, std::string_view bytes, std::string note) {

@@ -42,6 +42,7 @@ class CodeCapture {
   void tell(Process& process, std::string how, std::string path, std::string interpreter, Captured captured,
             uint32_t writer);
   uint32_t writer_of(const struct stat& what) const;
+  void read_unwatched(Process& process, const CodeArguments& arguments);
   void read_unasked(Process& process, const std::string& link, const char* how);
 
   Teller& teller_;

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <stdlib.h>
 #include <sys/fanotify.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +94,26 @@ bool FileWatch::from_image(int fd, const struct stat& what) const {
   // The overlay asks the file system below, and of the two only the upper one (ext4) knows this call.
   int flags = 0;
   return ::ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0 && errno == ENOTTY;
+}
+
+// The container's first process adds to the marks, so the group is asked what it watches (proc(5), fdinfo).
+bool FileWatch::watches(dev_t device) {
+  if (devices_.contains(device)) return true;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ms = static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+  if (device == not_watched_ && now_ms - asked_ms_ < 1000) return false;
+  const auto text = read_file("/proc/self/fdinfo/" + std::to_string(group_.get()), 64u << 20);
+  if (!text) return true;  // not known: then it is not safe
+  constexpr std::string_view kMark = "fanotify sdev:";
+  for (size_t at = text->find(kMark); at != std::string::npos; at = text->find(kMark, at + 1)) {
+    const unsigned long number = ::strtoul(text->c_str() + at + kMark.size(), nullptr, 16);
+    devices_.insert(makedev(static_cast<unsigned>(number >> 20), static_cast<unsigned>(number & 0xfffff)));
+  }
+  if (devices_.contains(device)) return true;
+  not_watched_ = device;
+  asked_ms_ = now_ms;
+  return false;
 }
 
 void FileWatch::ignore_opens(int fd) {

@@ -45,12 +45,15 @@ class FileWatch {
   void ignore_opens(int fd);
   // Never tell of this one: a pipe with a name, whose ends an event's descriptor would join.
   void leave_alone(const std::string& path);
-  bool watches(dev_t device) const { return devices_.contains(device); }
+  // Whether opening a file of this device by name would be told: to us, who would wait for our own answer.
+  bool watches(dev_t device);
 
  private:
   UniqueFd group_;
   dev_t root_ = 0;
   std::set<dev_t> devices_;
+  dev_t not_watched_ = 0;  // the last one asked for that is none of them, and when
+  int64_t asked_ms_ = 0;
 };
 
 // For the container's first process: also this place of its own, which exists only there.

@@ -1,0 +1,133 @@
+"""What can be done from inside against the collectors: each ends in "recorded", "counted as lost" or 245, none in silence."""
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from sandbox_test import SandboxTest, main  # noqa: E402
+
+HELPER_FAILED = 245
+MANIFEST = "limits: {memory: 384MiB, disk: 512MiB, processes: 256}\n"
+
+
+class Attacked(SandboxTest):
+    def setUp(self):
+        super().setUp()
+        self.manifest(MANIFEST)
+
+    def attack(self, script, *, root=False, status=0):
+        if root:
+            self.env["FIRESTOP_TEST_GUEST_ROOT"] = "1"
+        done = self.firestop("run", "--json", "--", "bash", "-c", script, status=None)
+        self.env.pop("FIRESTOP_TEST_GUEST_ROOT", None)
+        if status is not None:
+            self.assertEqual(done.returncode, status, (done.stdout[-500:], done.stderr[-1500:]))
+        folder = sorted((self.state / "firestop" / "runs").glob("*/evidence"))[-1]
+        self.events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+        return done
+
+    def of(self, *kinds):
+        return [event["data"] for event in self.events if event["kind"] in kinds]
+
+    def code(self, text):
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return [code for code in self.of("code") if code.get("digest") == digest]
+
+    def complete(self):
+        [end] = self.of("record.end")
+        return end["complete"]
+
+
+class Inv11FromTheContainer(Attacked):
+    """An account without privileges cannot blind, fool or reach the collectors."""
+
+    def test_inv11_lies_and_storms_are_recorded(self):
+        self.attack(r"""
+# Names that are somebody else's: comm, argv[0], and the argv area itself.
+printf 'echo lie1\n' > /tmp/lie1
+bash -c 'exec -a "/usr/bin/ls" bash /tmp/lie1'
+printf 'open(F, "/proc/$$/comm"); $0 = "x" x 300; do "/tmp/lie2.pl";' > /tmp/outer.pl
+printf 'print "lie2\\n";' > /tmp/lie2.pl
+perl /tmp/outer.pl
+# A copy of an interpreter under another name.
+cp /usr/bin/python3 /tmp/harmless; printf 'print("lie3")\n' > /tmp/lie3.py; /tmp/harmless /tmp/lie3.py
+# Another root of names, a link to a link, a directory renamed under a running script.
+mkdir -p /tmp/d/e; printf 'mv /tmp/d /tmp/f; . /tmp/f/e/inner\n' > /tmp/d/e/outer; printf 'echo lie4\n' > /tmp/d/e/inner
+sh /tmp/d/e/outer
+# The port and the collectors are not to be seen from here.
+ls /dev/vport* /sys/class/virtio-ports 2>/dev/null
+for p in /proc/[0-9]*; do read -r name < $p/comm 2>/dev/null; test "$name" = collector && echo seen; done
+kill -9 -1 2>/dev/null &
+wait
+# Mounts and namespaces are not to be had.
+unshare -rm true 2>/dev/null && echo unshared
+# A storm of forks, and one of scripts of which every one is another.
+for i in $(seq 300); do (:) & done; wait
+for i in $(seq 200); do printf 'echo %s >/dev/null\n' $i > /tmp/s; . /tmp/s; done
+echo end
+""", status=None)
+        for text in ("echo lie1\n", 'print "lie2\\n";', 'print("lie3")\n', "echo lie4\n"):
+            self.assertTrue(self.code(text), text)
+        for number in range(1, 201):
+            self.assertTrue(self.code(f"echo {number} >/dev/null\n"), number)
+        forks = {fork["pid"] for fork in self.of("process.fork")}
+        ends = {end["pid"] for end in self.of("process.exit")}
+        self.assertGreater(len(self.of("process.fork")), 300)
+        self.assertEqual(forks - ends, set())
+        self.assertEqual(self.of("lost"), [])
+        self.assertTrue(self.complete())
+
+
+class Inv11FromGuestRoot(Attacked):
+    """Root in the guest can silence the collectors, but not in silence; and takes nothing back."""
+
+    BEFORE = "printf 'echo before\\n' > /tmp/before; sh /tmp/before\n"
+    FIND = 'for p in /proc/[0-9]*; do read -r n < $p/comm; test "$n" = collector && pid=${p#/proc/}; done\n'
+
+    def test_inv11_killed_collectors_end_the_run_and_what_they_said_stays(self):
+        self.attack(self.BEFORE + self.FIND + "kill -9 $pid; sleep 30; echo unseen", root=True,
+                    status=HELPER_FAILED)
+        self.assertTrue(self.code("echo before\n"))
+        self.assertFalse(self.complete())
+
+    def test_inv11_stopped_collectors_end_the_run(self):
+        done = self.attack(self.BEFORE + self.FIND +
+                           "kill -STOP $pid; while :; do read -t 1 x < /dev/zero; done", root=True, status=HELPER_FAILED)
+        self.assertTrue(self.code("echo before\n"), done.stderr[-500:])
+        self.assertFalse(self.complete())
+
+    def test_inv11_forged_frames_end_the_run(self):
+        self.attack(self.BEFORE + self.FIND + r"""
+python3 - $pid <<'EOF'
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+collector = int(sys.argv[1])
+pidfd = libc.syscall(434, collector, 0)
+port = next(int(f) for f in os.listdir(f"/proc/{collector}/fd") if "vport" in os.readlink(f"/proc/{collector}/fd/{f}"))
+fd = libc.syscall(438, pidfd, port, 0)
+word = b'{"type":"done"}'
+os.write(fd, struct.pack("<IBBH", len(word), 1, 0, 0) + word)
+import time; time.sleep(60)
+EOF
+""", root=True, status=None)
+        self.assertTrue(self.code("echo before\n"))
+        # What comes after a forged "done" is out of order: the run ends.
+        [end] = self.of("record.end")
+        self.assertEqual(end["status"], HELPER_FAILED, end)
+
+    def test_inv11_a_file_system_that_root_mounts_hides_nothing_in_silence(self):
+        self.attack(self.BEFORE + r"""
+mkdir -p /tmp/m; mount -t tmpfs none /tmp/m
+cp /usr/bin/true /tmp/m/prog; printf mounted >> /tmp/m/prog; /tmp/m/prog
+printf 'echo hidden\n' > /tmp/m/s; sh /tmp/m/s
+""", root=True, status=None)
+        programs = [code for code in self.of("code") if code["path"].endswith("/m/prog")]
+        self.assertTrue(programs or self.of("lost"), self.of("code"))
+        hidden = self.code("echo hidden\n")
+        self.assertTrue(hidden or self.of("lost") or not self.complete())
+
+
+if __name__ == "__main__":
+    main()
