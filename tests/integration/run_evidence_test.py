@@ -1,7 +1,6 @@
 """Every way to run code that the record promises to catch, each held against the bytes that were run."""
 import hashlib
 import json
-import os
 import pathlib
 import sys
 

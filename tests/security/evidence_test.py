@@ -1,7 +1,6 @@
 """What can be done from inside against the collectors: each ends in "recorded", "counted as lost" or 245, none in silence."""
 import hashlib
 import json
-import os
 import pathlib
 import sys
 
@@ -36,8 +35,8 @@ class Attacked(SandboxTest):
         return [code for code in self.of("code") if code.get("digest") == digest]
 
     def complete(self):
-        [end] = self.of("record.end")
-        return end["complete"]
+        ends = self.of("record.end")  # none: the record breaks off, which `log verify` tells
+        return bool(ends) and ends[0]["complete"]
 
 
 class Inv11FromTheContainer(Attacked):
@@ -59,7 +58,7 @@ sh /tmp/d/e/outer
 # The port and the collectors are not to be seen from here.
 ls /dev/vport* /sys/class/virtio-ports 2>/dev/null
 for p in /proc/[0-9]*; do read -r name < $p/comm 2>/dev/null; test "$name" = collector && echo seen; done
-kill -9 -1 2>/dev/null &
+kill -9 1 2>/dev/null
 wait
 # Mounts and namespaces are not to be had.
 unshare -rm true 2>/dev/null && echo unshared
@@ -67,7 +66,7 @@ unshare -rm true 2>/dev/null && echo unshared
 for i in $(seq 300); do (:) & done; wait
 for i in $(seq 200); do printf 'echo %s >/dev/null\n' $i > /tmp/s; . /tmp/s; done
 echo end
-""", status=None)
+""")
         for text in ("echo lie1\n", 'print "lie2\\n";', 'print("lie3")\n', "echo lie4\n"):
             self.assertTrue(self.code(text), text)
         for number in range(1, 201):
@@ -111,11 +110,9 @@ word = b'{"type":"done"}'
 os.write(fd, struct.pack("<IBBH", len(word), 1, 0, 0) + word)
 import time; time.sleep(60)
 EOF
-""", root=True, status=None)
+""", root=True, status=HELPER_FAILED)  # what comes after a forged "done" is out of order
         self.assertTrue(self.code("echo before\n"))
-        # What comes after a forged "done" is out of order: the run ends.
-        [end] = self.of("record.end")
-        self.assertEqual(end["status"], HELPER_FAILED, end)
+        self.assertFalse(self.complete())
 
     def test_inv11_a_file_system_that_root_mounts_hides_nothing_in_silence(self):
         self.attack(self.BEFORE + r"""
