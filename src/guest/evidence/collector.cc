@@ -33,9 +33,9 @@ namespace firestop::guest {
 namespace {
 
 namespace observed = channel::observed;
-constexpr int kPriority = 10;       // SCHED_FIFO
-constexpr int64_t kAliveMs = 3000;  // below observed::kAliveEvery
-constexpr int64_t kLookMs = 1000;   // how often losses are asked for
+constexpr int kPriority = 10;      // SCHED_FIFO
+constexpr int kAliveMs = 3000;     // below observed::kAliveEvery
+constexpr int64_t kLookMs = 1000;  // how often losses are asked for
 constexpr int64_t kLongestFinishMs = 5000;
 
 int64_t now_ms() {
@@ -88,8 +88,13 @@ class Collector {
                            {watching_ ? files_.fd() : -1, POLLIN, 0},
                            {watching_ && input_.works() ? input_.fd() : -1, POLLIN, 0},
                            {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
-      ::poll(sources, std::size(sources), watching_ ? 250 : -1);
+      ::poll(sources, std::size(sources), watching_ ? 250 : aside_ ? kAliveMs : -1);
       if (watching_) round();
+      if (aside_ && now_ms() - said_ms_ >= kAliveMs) {  // the host ends a run whose collectors are silent
+        said_ms_ = now_ms();
+        teller_.say(observed::Alive{});
+        teller_.settle();
+      }
       if (sources[0].revents != 0 && !hear()) return;
     }
   }
@@ -111,8 +116,10 @@ class Collector {
         teller_.say(
             observed::Hello{observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin"}});
         teller_.settle();
+        aside_ = true;
         break;
       case CollectorWord::kFinish:
+        aside_ = false;
         finish();
         break;
       default:
@@ -253,6 +260,7 @@ class Collector {
   Changes changes_{teller_, processes_};
   std::string why_no_input_;
   bool watching_ = false;
+  bool aside_ = false;  // kStandAside: lives, and watches nothing
   int64_t looked_ms_ = 0, said_ms_ = 0;
 };
 
