@@ -68,7 +68,8 @@ class PiTest(AgentTest):
         self.assertTrue(model.results[0].startswith("40\n"), model.results)
         self.assertIn("Could not resolve host: evil.example.net", model.results[0])
         self.assertIn("credential.elsewhere", model.results[0])
-        self.assertFalse([r.text() for r in model.requests if "curl" in r.get("user-agent")])
+        # A body is looked at on its way: its head may have left, and the placeholder's first characters.
+        self.assertLess(max((len(r.body) for r in model.requests if "curl" in r.get("user-agent")), default=0), 20)
         alarms = self.crossings(kind="alarm")
         self.assertEqual({(c["host"].split(".", 1)[1], c["code"]) for c in alarms},
                          {("evil.example.net", "credential.elsewhere"), ("anthropic.com", "credential.elsewhere")})
