@@ -233,7 +233,7 @@ class Maker {
                                 "memory; '-' is not measured.";
   }
 
-  ReportCell share(double part, std::string text) const {
+  ReportCell share(double part, const std::string& text) const {
     char percent[32];
     (void)std::snprintf(percent, sizeof percent, " (%.0f %%)", std::min(part * 100, 999.0));
     return plain(text + percent, part >= 0.9 ? Tone::kBad : part < 0.25 ? Tone::kDim : Tone::kPlain);
