@@ -78,7 +78,7 @@ struct Log::State {
   LogLimits limits;
   std::function<Result<void>(const std::string&)> anchor;
   Appended events, checkpoints;
-  std::optional<ContentStore> content;
+  std::unique_ptr<ContentStore> content;
 
   Clock::time_point began = Clock::now(), signed_at = began;
   uint64_t count = 0, signed_count = 0, checkpoint_number = 0;
@@ -162,7 +162,7 @@ Result<std::unique_ptr<Log>> Log::create(const std::string& directory, const std
   TRY_ASSIGN(s.events, Appended::create(join_path(directory, "events.jsonl")));
   TRY_ASSIGN(s.checkpoints, Appended::create(join_path(directory, "checkpoints.jsonl")));
   TRY_ASSIGN(ContentStore content, ContentStore::open(directory, limits.content_bytes));
-  s.content.emplace(std::move(content));
+  s.content = std::make_unique<ContentStore>(std::move(content));
   TRY(sync_directory(directory));
   TRY(sync_directory(parent_path(directory)));
   begin["format"] = kFormat;

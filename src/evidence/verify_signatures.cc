@@ -24,7 +24,7 @@ std::string named(uint64_t number) {
 Result<void> SignatureCheck::open(const std::string& directory) {
   auto reader = LineReader::open(join_path(directory, "checkpoints.jsonl"), kMostCheckpoint);
   if (reader) {
-    reader_.emplace(std::move(*reader));
+    reader_ = std::make_unique<LineReader>(std::move(*reader));
   } else if (reader.error().code != "evidence.not_found") {
     return tl::unexpected(reader.error());
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,7 +47,7 @@ class SignatureCheck {
 
   const std::vector<PublicKey>& signers_;
   Findings& findings_;
-  std::optional<LineReader> reader_;
+  std::unique_ptr<LineReader> reader_;
   std::string run_, key_id_, signer_;
   std::optional<Checkpoint> current_;
   uint64_t expected_ = 0, last_count_ = 0, good_ = 0, anchored_ = 0, without_anchor_ = 0;
