@@ -89,7 +89,9 @@ class Collector {
                            {watching_ && input_.works() ? input_.fd() : -1, POLLIN, 0},
                            {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
       ::poll(sources, std::size(sources), watching_ ? 250 : aside_ ? kAliveMs : -1);
-      if (watching_) round();
+      if (watching_)
+        round({sources[1].revents != 0 || sources[2].revents != 0, sources[3].revents != 0,
+               sources[4].revents != 0});
       if (aside_ && now_ms() - said_ms_ >= kAliveMs) {  // the host ends a run whose collectors are silent
         said_ms_ = now_ms();
         teller_.say(observed::Alive{});
@@ -145,11 +147,15 @@ class Collector {
     return {};
   }
 
-  // All that there is to be read, in the order of its causes.
-  void round() {
-    files_.take([this] { take_processes(); }, [this](const FileEvent& event) { take(event); });
-    take_processes();
-    while (const auto event = audit_.next()) take(*event);
+  struct Due {
+    bool processes = true, audit = true, files = true;
+  };
+  // What there is to be read, in the order of its causes.
+  void round(Due due) {
+    if (due.files) files_.take([this] { take_processes(); }, [this](const FileEvent& event) { take(event); });
+    if (due.processes) take_processes();
+    if (due.audit)
+      while (const auto event = audit_.next()) take(*event);
     input_.take();
     input_.tell_due();
     processes_.tell_ends(Processes::Which::kComplete);
@@ -232,7 +238,7 @@ class Collector {
     do {
       audit_.ask();
       ::usleep(10'000);
-      round();
+      round({});
     } while ((processes_.count() > 0 || !audit_.quiet()) && now_ms() < until);
     processes_.tell_ends(Processes::Which::kAll);
     files_.end();
