@@ -179,8 +179,9 @@ void Verifier::contents(const Event& event) {
 
 // Compares with the checkpoint that signs this event as the last, if there is one.
 Result<void> Verifier::match(const ReadEvent& read, const ReadEvent& next) {
-  while (signatures_.current() && signatures_.current()->count <= chain_.expected()) {
-    const Checkpoint checkpoint = *signatures_.current();
+  while (const Checkpoint* current = signatures_.current()) {
+    if (current->count > chain_.expected()) return {};
+    const Checkpoint checkpoint = *current;
     if (checkpoint.count == read.event.seq + 1) {
       if (checkpoint.head == read.hash) {
         covered_ = std::max(covered_, checkpoint.count);
@@ -212,8 +213,8 @@ void Verifier::rewritten(const Checkpoint& checkpoint) {
 // Checkpoints that speak of events that are not there.
 Result<void> Verifier::truncated() {
   std::optional<Checkpoint> furthest;
-  while (signatures_.current()) {
-    if (signatures_.current()->count > chain_.expected()) furthest = signatures_.current();
+  while (const Checkpoint* current = signatures_.current()) {
+    if (current->count > chain_.expected()) furthest = *current;
     TRY(signatures_.next());
   }
   if (!furthest) return {};

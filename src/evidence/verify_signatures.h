@@ -28,9 +28,9 @@ class SignatureCheck {
   void expect_any() { any_ = true; }  // when it has none: then they need only be of one run and key
   void expect_anchored(const std::vector<Checkpoint>& checkpoints);
 
-  // Goes to the next good one; current() is nothing when there is none. "evidence.unreadable".
+  // Goes to the next good one; current() is nullptr when there is none. "evidence.unreadable".
   Result<void> next();
-  const std::optional<Checkpoint>& current() const { return current_; }
+  const Checkpoint* current() const { return current_ ? &*current_ : nullptr; }
   const std::string& run() const { return run_; }
   uint64_t good() const { return good_; }
   uint64_t anchored() const { return anchored_; }
