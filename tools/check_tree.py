@@ -52,7 +52,8 @@ def link_faults(name, path, text):
 def promise_faults():
     """Every test that the threat model names must exist: a promise whose test is gone is none."""
     name = "docs/threat-model.md"
-    tests = "\n".join(text_of(path) or "" for file, path in tracked() if "test" in file and file.endswith((".cc", ".py")))
+    tests = "\n".join(f"{path.stem}\n{text_of(path) or ''}" for file, path in tracked()
+                      if ("test" in file or file.startswith("fuzz/")) and file.endswith((".cc", ".py")))
     for number, line in enumerate((SOURCE / name).read_text().splitlines(), 1):
         if re.match(r"\| \d+ \|", line):
             for test in re.findall(r"`(\w+)`", line.rstrip("| ").rpartition("|")[2]):

@@ -172,8 +172,8 @@ TEST_F(CarrierLab, inv08_APlaceholderInARequestThatIsDeniedAnywayIsAnAlarm) {
 TEST_F(CarrierLab, inv07_WhatIsNotClearIsAnsweredWith400AndNeverForwarded) {
   const char* requests[] = {
       "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nTransfer-Encoding: "
-      "chunked\r\n\r\n0\r\n\r\n",
+      ("POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nTransfer-Encoding: "
+       "chunked\r\n\r\n0\r\n\r\n"),
       "GET / HTTP/1.1\r\nHost: a.example\r\nX: a\r\n b\r\n\r\n",
       "GET / HTTP/1.1\nHost: a.example\n\n",
       "GET /\x80 HTTP/1.1\r\nHost: a.example\r\n\r\n",

@@ -96,11 +96,12 @@ Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& ru
 }
 
 void Recorder::append(Vantage vantage, const char* kind, JsonObject data) {
-  if (error_) return;
+  if (unwritable_) return;
   if (auto kept = log_->append(vantage, kind, std::move(data)); !kept) failed(kept.error());
 }
 
 void Recorder::failed(Error error) {
+  if (error.code.starts_with("evidence.")) unwritable_ = true;
   if (error_) return;
   error_ = error;
   const auto told = on_failed_;
@@ -403,17 +404,16 @@ void Recorder::results(const RunRecord& record) {
 }
 
 Result<void> Recorder::end(const RunRecord& record) {
-  TRY(check());
   JsonObject data{{"status", record.exit_status.value_or(0)},
                   {"reason", record.reason},
                   {"message", record.message},
-                  {"complete", greeted_ && done() && !missing_ && lost_ == 0},
+                  {"complete", !error_ && greeted_ && done() && !missing_ && lost_ == 0},
                   {"lost", lost_},
                   {"alarms", alarms_}};
-  if (auto closed = log_->close(std::move(data)); !closed) {
-    error_ = closed.error();
-    return closed;
-  }
+  // Also where it could not be written before: there may be room again for what matters most.
+  const auto closed = log_->close(std::move(data));
+  if (unwritable_) return check();
+  if (!closed) return closed;
   return evidence::write_attestation(directory_, *key_);
 }
 

@@ -100,7 +100,7 @@ class Recorder : private channel::observed::Receiver {
   channel::observed::Inbox inbox_{*this};
   std::vector<Kept> contents_;             // by id - 1
   std::array<uint32_t, 65536> sockets_{};  // guest's process by source port
-  bool greeted_ = false, missing_ = false, expects_life_ = false;
+  bool unwritable_ = false, greeted_ = false, missing_ = false, expects_life_ = false;
   uint64_t lost_ = 0, alarms_ = 0;
   size_t files_in_ = 0;
   std::chrono::steady_clock::time_point heard_;

@@ -396,8 +396,8 @@ void close_record(Recorder& recorder, OwnedRun& run, RunEnd& out) {
   const auto closed = recorder.end(record);
   if (closed) return;
   // What ended the run before says more.
-  if (closed.error().code == "evidence.too_many" || out.status >= 240) {
-    out.notes.push_back(closed.error().message);
+  if (out.status >= 240) {
+    if (!out.error || out.error->code != closed.error().code) out.notes.push_back(closed.error().message);
     return;
   }
   out.status = static_cast<int>(ExitStatus::kRecord);
