@@ -196,7 +196,7 @@ TEST_F(GuestEnds, TestRootIsOutside) {
       "id -u; grep CapEff /proc/self/status; grep Seccomp: /proc/self/status; ls /sys/class/virtio-ports | "
       "wc -l; sleep 1000 & :");
   ASSERT_TRUE(finished) << finished.error().message;
-  EXPECT_EQ(finished->out, "0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n1\n");
+  EXPECT_EQ(finished->out, "0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n2\n");
   EXPECT_EQ(finished->exited.left_behind, 1u);
   const auto again = machine_->shell("pgrep -r R,S,D sleep; echo none");
   ASSERT_TRUE(again) << again.error().message;

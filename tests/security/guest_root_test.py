@@ -191,7 +191,7 @@ class Inv03Devices(SandboxTest):
         self.assertNotIn("MOUNTED", out)
         kinds = {line.split()[1] for line in out[3:-1]}
         self.assertLessEqual(kinds, {"virtio_blk", "virtio_console", "virtio_rng"})
-        self.assertEqual(out[-1], "1")
+        self.assertEqual(out[-1], "2")  # the channel, and the collectors' port
 
 
 class Inv06Deadline(SandboxTest):  # 75 s
