@@ -236,11 +236,11 @@ TEST_F(Vmm, ManyProcessorsStartFromATemplateToo) {
 }
 
 TEST_F(Vmm, AGuestThatNeverSaysReadyIsShownWithItsConsole) {
-  ::setenv("FIRESTOP_BOOT_LIMIT_MS", "8000", 1);
+  ::setenv("FIRESTOP_BOOT_LIMIT_MS", "20000", 1);
   const auto launched = start(machine("silent"));
   ASSERT_FALSE(launched);
   EXPECT_EQ(launched.error().code, "vmm.no_boot");
-  EXPECT_THAT(launched.error().message, HasSubstr("within 8000 ms"));
+  EXPECT_THAT(launched.error().message, HasSubstr("within 20000 ms"));
   EXPECT_THAT(launched.error().message, HasSubstr("test init: saying nothing ?[31mon purpose"));
   EXPECT_THAT(launched.error().message, Not(HasSubstr("\033")))
       << "the guest does not paint the host's terminal";
@@ -327,7 +327,8 @@ TEST_F(Vmm, AFloodThatNobodyReadsYetIsHeldByTheGuest) {
   Vm& vm = launched->vm;
   ASSERT_EQ(::send(vm.channel_fd(), "spam\n", 5, MSG_NOSIGNAL), 5);
   EXPECT_FALSE(readable_within(vm.channel_fd(), 4000)) << "more than a pipe's worth was taken, or lost";
-  EXPECT_EQ(ask(vm, "hello", seconds(120)), "spammed");
+  // What answers "hello" may be in the same breath.
+  EXPECT_THAT(ask(vm, "hello", seconds(120)), ::testing::StartsWith("spammed"));
 }
 
 TEST_F(Vmm, QemuDiesWithItsParent) {
