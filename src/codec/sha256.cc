@@ -64,7 +64,7 @@ void PlainSha256::update(std::string_view data) {
 std::string PlainSha256::digest() {
   const uint64_t bits = total_ * 8;
   update({"\x80", 1});
-  while (held_ != 56) update({"", 1});
+  while (held_ != 56) update(std::string_view("\0", 1));
   char length[8];
   for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(bits >> (56 - 8 * i));
   update({length, sizeof length});
