@@ -341,7 +341,7 @@ TEST(Messages, HostileMessagesToTheGuest) {
       {"a variable that is no string", with(start, "environment", JsonArray{1})},
       {"a variable with NUL", with(start, "environment", JsonArray{"QT0AQg=="})},
       {"a variable that is not base64", with(start, "environment", JsonArray{"A=B"})},
-      {"a capability that is no string", with(start, "capabilities", JsonArray{JsonArray{}})},
+      {"a capability that is no string", with(start, "capabilities", JsonArray(1, codec::Json(JsonArray{})))},
       {"a serial longer than virtio's", with(start, "entries_serial", std::string(21, 's'))},
       {"a group beyond 32 bits",
        with(start, "groups", JsonArray{JsonObject{{"name", "g"}, {"gid", int64_t{1} << 32}}})},

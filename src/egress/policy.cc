@@ -230,7 +230,7 @@ ConnectionPlan Policy::connection(const Authority& to) const {
     if (address)
       plan.denial.what_to_do =
           "Use the name instead of the address; " + std::string("names are what rules allow.");
-    if (wide && !nearest)
+    if (wide && address && !nearest)
       plan.denial = deny(codes::kPrivateAddress, wide,
                          to.host + " is " + codec::range_of(*address).what + ", which no network includes",
                          std::string(kAsk) + "for a rule with cidr: " + to.host + "/" +

@@ -122,8 +122,8 @@ class Sender {
         return fail("otlp.unreachable",
                     what + ", in " + std::to_string(kMostAttempts) + " attempts" + so_far());
       ++result_.retries;
-      milliseconds pause = wait;
-      if (answer && answer->retry_after) pause = *answer->retry_after;
+      const auto asked = answer ? answer->retry_after : std::nullopt;
+      const milliseconds pause = asked ? milliseconds(*asked) : wait;
       transport_.sleep(std::clamp<milliseconds>(pause, milliseconds(0), kMostWait));
       wait = std::min<milliseconds>(wait * 2, kMostWait);
     }

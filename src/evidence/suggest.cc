@@ -219,7 +219,7 @@ class Suggester {
     const bool pushed = std::any_of(use.paths.begin(), use.paths.end(), [](const std::string& path) {
       return path.ends_with("/git-receive-pack");
     });
-    if (rule.git->push.empty() || pushed || use.odd_path || !rule.git->fetch) return;
+    if (!rule.git || rule.git->push.empty() || pushed || use.odd_path || !rule.git->fetch) return;
     const std::string value = "{repository: " + yaml_text(rule.git->repository) + ", fetch: true}";
     step(
         rule.name + ".git.push", "gone", "nothing was pushed",

@@ -51,7 +51,7 @@ std::string crossing_of(const NetworkEvent& event) {
 }
 
 // The most that overlap of [begin, end).
-uint64_t most_at_once(std::vector<std::pair<int64_t, int64_t>> spans) {
+uint64_t most_at_once(const std::vector<std::pair<int64_t, int64_t>>& spans) {
   std::vector<std::pair<int64_t, int>> steps;
   for (const auto& [begin, end] : spans) {
     steps.emplace_back(begin, 1);

@@ -322,6 +322,7 @@ class Inv05Caps(SandboxTest):  # 180 s
 
     def test_inv05_fillers_of_disk_inodes_tmpfs_and_descriptors(self):
         self.manifest("""
+            rating: 12m
             workspace: {entries: {out: {type: dir, output: true}}}
             limits: {memory: 256MiB, disk: 64MiB, open_files: 64}
             """)
