@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,8 +119,8 @@ TEST_F(ProcessTest, inv11_WhatCannotBeToldIsCounted) {
   uint64_t told = 0;
   for (const auto& crossing : crossings_)
     told += crossing.detail.starts_with("dropped ") ? std::stoull(crossing.detail.substr(8)) : 1;
-  EXPECT_GT(lost_, 0u);
-  // The link itself may have been full, which is no crossing.
+  // By whom it is counted, the process or the kernel, depends on which of them is slower. The link itself may
+  // have been full, which is no crossing.
   EXPECT_LE(told + lost_, kSent + 1);
   EXPECT_GT(told + lost_, kSent / 2);
 }
