@@ -10,9 +10,10 @@ namespace firestop::channel::observed {
 namespace {
 
 constexpr size_t kMaxPath = 4096, kMaxWord = 64, kMaxCollectors = 16;
-constexpr size_t kMaxArguments = 16384;  // the frame is the real bound
+constexpr size_t kMaxArguments = 16384;           // the frame is the real bound
 constexpr int64_t kMostExact = int64_t{1} << 53;  // what JSON (RFC 8785), and so the record, can hold
-constexpr Range kPid{0, INT32_MAX}, kTime{0, kMostExact}, kSize{0, kMostExact}, kId{1, UINT32_MAX}, kReference{0, UINT32_MAX};
+constexpr Range kPid{0, INT32_MAX}, kTime{0, kMostExact}, kSize{0, kMostExact}, kId{1, UINT32_MAX},
+    kReference{0, UINT32_MAX};
 constexpr Range kAny32{0, UINT32_MAX}, kPort{0, UINT16_MAX}, kWaitStatus{0, 0xffff};
 
 template <typename C, typename M>

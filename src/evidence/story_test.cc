@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-
 #include "base/file.h"
 #include "evidence/testing/record_maker.h"
 
