@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "check.h"
-#include "evidence/reconcile.h"
+#include "reconcile/reconcile.h"
 
 using namespace firestop;
 using namespace firestop::evidence;

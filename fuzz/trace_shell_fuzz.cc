@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "check.h"
-#include "evidence/shell_words.h"
+#include "story/shell_words.h"
 
 using namespace firestop::evidence;
 

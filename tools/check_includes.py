@@ -21,11 +21,15 @@ ALLOWED = {
     "http": ("base", "codec"),
     "credentials": ("base", "codec", "http", "manifest"),
     "egress": ("base", "codec", "jail", "manifest", "http", "credentials"),
-    "evidence": ("base", "codec", "manifest"),
+    "evidence": ("base", "codec"),
+    "story": ("base", "codec", "evidence"),
+    "reconcile": ("base", "codec", "evidence", "story"),
+    "report": ("base", "codec", "manifest", "evidence", "story"),
+    "exports": ("base", "codec", "evidence", "story"),
     "sandbox": ("base", "codec", "channel", "erofs", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress",
                 "evidence"),
     "cli": ("base", "codec", "http", "jail", "manifest", "image", "vmm", "workspace", "credentials", "egress", "evidence",
-            "sandbox"),
+            "story", "reconcile", "report", "exports", "sandbox"),
 }
 
 

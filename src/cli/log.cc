@@ -14,8 +14,8 @@
 #include "cli/terminal.h"
 #include "codec/utf8.h"
 #include "evidence/event.h"
-#include "evidence/follow.h"
 #include "sandbox/run_store.h"
+#include "story/follow.h"
 
 namespace firestop::cli {
 namespace {
@@ -82,7 +82,7 @@ void print_event(Context& context, const Event& event) {
 }
 
 // Prints what there is; true when that was the record's end.
-Result<bool> print_available(evidence::Follower& follower, const Filter& filter, Context& context) {
+Result<bool> print_available(story::Follower& follower, const Filter& filter, Context& context) {
   for (;;) {
     TRY_ASSIGN(const auto line, follower.next());
     if (!line) return false;
@@ -102,7 +102,7 @@ Result<int> log(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const Filter filter, filter_of(args));
   TRY_ASSIGN(RecordPlace place, find_record(args.required("RUN"), context));
   if (wants_export(args)) return export_record(args, place.directory, context);
-  TRY_ASSIGN(auto follower, evidence::Follower::open(place.directory));
+  TRY_ASSIGN(auto follower, story::Follower::open(place.directory));
   for (;;) {
     // Asked before the record is read: what its last owner wrote is there by then.
     const bool grows = args.has("--follow") && (place.run.empty() || place.alive);

@@ -7,8 +7,8 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "credentials/https_post.h"
-#include "evidence/ocsf.h"
-#include "evidence/otlp.h"
+#include "exports/ocsf.h"
+#include "exports/otlp.h"
 
 namespace firestop::cli {
 namespace {
@@ -56,18 +56,18 @@ Result<std::vector<std::pair<std::string, std::string>>> headers_of(std::string_
 }
 
 Result<int> send(const std::string& endpoint, const std::string& directory, Context& context) {
-  TRY_ASSIGN(const std::string address, evidence::otlp_address(endpoint));
+  TRY_ASSIGN(const std::string address, exports::otlp_address(endpoint));
   TRY_ASSIGN(const auto headers, headers_of(variable("OTEL_EXPORTER_OTLP_HEADERS")));
   const std::string ca = variable("OTEL_EXPORTER_OTLP_CERTIFICATE");
-  const evidence::OtlpTransport transport{
-      .post = [&](const std::string& json) -> Result<evidence::OtlpAnswer> {
+  const exports::OtlpTransport transport{
+      .post = [&](const std::string& json) -> Result<exports::OtlpAnswer> {
         TRY_ASSIGN(auto answer, credentials::http_post({.url = address,
                                                         .ca_file = ca,
                                                         .content_type = "application/json",
                                                         .headers = headers,
                                                         .body = json},
                                                        kLongestPost));
-        return evidence::OtlpAnswer{answer.status, std::move(answer.body), answer.retry_after};
+        return exports::OtlpAnswer{answer.status, std::move(answer.body), answer.retry_after};
       },
       .sleep =
           [&](std::chrono::milliseconds wait) {
@@ -76,7 +76,7 @@ Result<int> send(const std::string& endpoint, const std::string& directory, Cont
             const timespec pause{.tv_sec = wait.count() / 1000, .tv_nsec = wait.count() % 1000 * 1000000};
             (void)::nanosleep(&pause, nullptr);
           }};
-  TRY_ASSIGN(const auto result, evidence::export_otlp(directory, transport));
+  TRY_ASSIGN(const auto result, exports::export_otlp(directory, transport));
   if (context.json)
     print_json(context, codec::JsonObject{{"sent", result.sent},
                                           {"rejected", result.rejected},
@@ -119,7 +119,7 @@ Result<int> export_record(const ParsedArgs& args, const std::string& directory, 
   if (ocsf && args.has("--otlp"))
     return fail("usage.export", "--format does not go with --otlp", "do one after the other");
   if (const auto endpoint = args.value("--otlp")) return send(*endpoint, directory, context);
-  TRY(evidence::export_ocsf(directory, [&context](const std::string& line) -> Result<void> {
+  TRY(exports::export_ocsf(directory, [&context](const std::string& line) -> Result<void> {
     context.terminal.out(line);
     return context.terminal.flush();
   }));

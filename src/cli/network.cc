@@ -64,7 +64,7 @@ Result<std::vector<Made>> crossings_of(const std::string& path) {
 }
 
 // Of a record; what is no crossing is left out.
-std::vector<Made> crossings_of(const evidence::Story& story) {
+std::vector<Made> crossings_of(const story::Story& story) {
   std::vector<Made> out;
   for (const auto& event : story.network) {
     codec::Json json = event.data;

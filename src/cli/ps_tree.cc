@@ -12,9 +12,9 @@
 namespace firestop::cli {
 namespace {
 
-using evidence::kNone;
-using evidence::Process;
-using evidence::Story;
+using story::kNone;
+using story::Process;
+using story::Story;
 
 constexpr size_t kMostCommand = 400;  // bytes of a command that are shown
 constexpr size_t kMostBars = 24;      // levels of the tree that are drawn; deeper ones are numbered
@@ -23,8 +23,8 @@ constexpr size_t kMostBars = 24;      // levels of the tree that are drawn; deep
 std::string what_it_ran(const Story& story, size_t index) {
   const Process& process = story.processes[index];
   if (process.execs.empty()) {
-    const auto* inherited = evidence::program_of(story, index);
-    return inherited ? "(a copy of " + printable(evidence::name_of(story, index)) + ")" : "(not seen)";
+    const auto* inherited = story::program_of(story, index);
+    return inherited ? "(a copy of " + printable(story::name_of(story, index)) + ")" : "(not seen)";
   }
   std::string out;
   for (size_t i = 0; i + 1 < process.execs.size() && out.size() < kMostCommand; ++i)
@@ -80,7 +80,7 @@ Style exit_style(const Process& process) {
   return process.status == 0 ? Style::kPlain : Style::kYellow;
 }
 
-codec::Json execution_json(const evidence::Execution& execution) {
+codec::Json execution_json(const story::Execution& execution) {
   codec::JsonArray argv;
   for (const auto& word : execution.argv) argv.push_back(evidence::json_of_bytes(word));
   codec::JsonObject out{{"at_us", execution.at_us},      {"file", evidence::json_of_bytes(execution.file)},

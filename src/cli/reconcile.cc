@@ -1,5 +1,5 @@
 // `firestop reconcile RUN --trace FILE`: the agent's own account against the record.
-#include "evidence/reconcile.h"
+#include "reconcile/reconcile.h"
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -20,22 +20,22 @@ Result<int> reconcile(const ParsedArgs& args, Context& context) {
   if (!trace_file)
     return fail("usage.missing", "--trace is missing", "give the agent's own trace: --trace FILE");
   TRY_ASSIGN(const auto place, find_record(args.required("RUN"), context));
-  TRY_ASSIGN(const auto story, evidence::read_story(place.directory));
-  const auto format = evidence::trace_format(args.value_or("--trace-format", "auto"));
+  TRY_ASSIGN(const auto story, story::read_story(place.directory));
+  const auto format = reconcile::trace_format(args.value_or("--trace-format", "auto"));
   TRY_ASSIGN(const auto trace,
-             evidence::read_trace(*trace_file, format.value_or(evidence::TraceFormat::kAuto)));
-  evidence::ReconcileOptions options;
+             reconcile::read_trace(*trace_file, format.value_or(reconcile::TraceFormat::kAuto)));
+  reconcile::ReconcileOptions options;
   options.expected = args.values("--expect");
   options.content = [&place](const std::string& digest) {
     const auto path = evidence::content_path(place.directory, digest);
     auto bytes = path.empty() ? std::string() : read_file(path, kMostScript).value_or("");
     return sha256_hex(bytes) == digest ? bytes : std::string();
   };
-  const auto account = evidence::reconcile(story, trace, options);
+  const auto account = reconcile::reconcile(story, trace, options);
   if (context.json)
-    print_json(context, evidence::to_json(account, story, trace));
+    print_json(context, reconcile::to_json(account, story, trace));
   else
-    context.terminal.out(evidence::to_text(account, story, trace, [&context](std::string_view text) {
+    context.terminal.out(reconcile::to_text(account, story, trace, [&context](std::string_view text) {
       return context.terminal.paint(Style::kBold, text, Stream::kOut);
     }));
   return account.findings.empty() ? 0 : kFindings;

@@ -15,7 +15,7 @@
 namespace firestop::cli {
 namespace {
 
-using evidence::Story;
+using story::Story;
 
 constexpr size_t kMostName = 24;  // columns of a process's name in a table
 
@@ -23,7 +23,7 @@ constexpr size_t kMostName = 24;  // columns of a process's name in a table
 
 Result<ReadRecord> open_record(const std::string& word, Context& context) {
   TRY_ASSIGN(const RecordPlace place, find_record(word, context));
-  auto story = evidence::read_story(place.directory);
+  auto story = story::read_story(place.directory);
   if (!story && story.error().code == "evidence.not_found")
     return fail("run.no_record", word + " has no record", "runs that could not start have none");
   if (!story) return tl::unexpected(story.error());
@@ -46,7 +46,7 @@ std::string took_text(int64_t from_us, int64_t to_us) {
   return format_duration(std::chrono::milliseconds((to_us - from_us) / 1000));
 }
 
-std::string exit_text(const evidence::Process& process) {
+std::string exit_text(const story::Process& process) {
   if (!process.ended) return "-";
   if (WIFEXITED(process.status)) return std::to_string(WEXITSTATUS(process.status));
   if (!WIFSIGNALED(process.status)) return "?";
@@ -65,14 +65,14 @@ std::string with_pid(const Story& story, size_t process, const std::string& name
 }  // namespace
 
 std::string process_text(const Story& story, size_t process) {
-  return with_pid(story, process, evidence::name_of(story, process));
+  return with_pid(story, process, story::name_of(story, process));
 }
 
-std::string runner_text(const Story& story, const evidence::Script& script) {
-  return with_pid(story, script.process, evidence::name_of_runner(story, script));
+std::string runner_text(const Story& story, const story::Script& script) {
+  return with_pid(story, script.process, story::name_of_runner(story, script));
 }
 
-std::string command_text(const evidence::Execution& execution, size_t most) {
+std::string command_text(const story::Execution& execution, size_t most) {
   std::string out;
   for (const auto& word : execution.argv) {
     out += (out.empty() ? "" : " ") + shell_word(word);
@@ -88,7 +88,7 @@ codec::Json process_json(const Story& story, size_t process) {
   if (process >= story.processes.size()) return {};
   return codec::JsonObject{{"index", static_cast<int64_t>(process)},
                            {"pid", story.processes[process].pid},
-                           {"name", evidence::json_of_bytes(evidence::name_of(story, process))}};
+                           {"name", evidence::json_of_bytes(story::name_of(story, process))}};
 }
 
 }  // namespace firestop::cli

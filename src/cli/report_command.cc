@@ -5,8 +5,8 @@
 #include "cli/record_view.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
-#include "evidence/report.h"
 #include "evidence/verify.h"
+#include "report/report.h"
 
 namespace firestop::cli {
 namespace {
@@ -21,17 +21,17 @@ Result<int> report_of_run(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const auto record, open_record(args.required("RUN"), context));
   const auto verification = verified(args, record.directory);
   if (!verification && args.has("--signers")) return tl::unexpected(verification.error());
-  const auto page = evidence::make_report({.story = record.story,
-                                           .word = record.word,
-                                           .verification = verification ? &*verification : nullptr,
-                                           .why_unverified = verification ? ""
-                                                             : verification.error().code == "usage.signers"
-                                                                 ? "no key is trusted; --signers names some"
-                                                                 : verification.error().message});
+  const auto page = report::make_report({.story = record.story,
+                                         .word = record.word,
+                                         .verification = verification ? &*verification : nullptr,
+                                         .why_unverified = verification ? ""
+                                                           : verification.error().code == "usage.signers"
+                                                               ? "no key is trusted; --signers names some"
+                                                               : verification.error().message});
   const std::string format = args.value_or("--format", "text");
-  const std::string text = format == "html"       ? evidence::report_html(page)
-                           : format == "markdown" ? evidence::report_markdown(page)
-                                                  : evidence::report_text(page);
+  const std::string text = format == "html"       ? report::report_html(page)
+                           : format == "markdown" ? report::report_markdown(page)
+                                                  : report::report_text(page);
   if (const auto file = args.value("--out")) {
     TRY(write_file_atomic(*file, text, 0644));
     context.terminal.note("wrote " + *file);

@@ -12,14 +12,14 @@
 #include "cli/terminal.h"
 #include "codec/utf8.h"
 #include "evidence/content_read.h"
-#include "evidence/script_list.h"
+#include "story/script_list.h"
 
 namespace firestop::cli {
 namespace {
 
-using evidence::Script;
-using evidence::Story;
-using evidence::UnreadScript;
+using story::Script;
+using story::Story;
+using story::UnreadScript;
 
 std::string exists_text(const Script& script) {
   if (!script.exists) return "?";
@@ -97,7 +97,7 @@ Result<int> show(const ReadRecord& record, const UnreadScript& which, Context& c
 
 Result<int> scripts(const ParsedArgs& args, Context& context) {
   TRY_ASSIGN(const auto record, open_record(args.required("RUN"), context));
-  const auto all = evidence::unread_scripts(record.story);
+  const auto all = story::unread_scripts(record.story);
   if (args.has("--show") && args.has("--export"))
     return fail("usage.conflict", "--show and --export are two things", "give one of them");
   if (const auto number = args.value("--show")) {

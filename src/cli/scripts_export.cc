@@ -49,8 +49,8 @@ bool has(int folder, const std::string& name) {
 
 }  // namespace
 
-Json script_json(const evidence::Story& story, const evidence::UnreadScript& each) {
-  const evidence::Script& script = story.scripts[each.last];
+Json script_json(const story::Story& story, const story::UnreadScript& each) {
+  const story::Script& script = story.scripts[each.last];
   codec::JsonObject out{{"number", static_cast<int64_t>(each.number)},
                         {"runs", each.runs},
                         {"first_us", story.scripts[each.first].at_us},
@@ -67,12 +67,12 @@ Json script_json(const evidence::Story& story, const evidence::UnreadScript& eac
                         {"exists", Json()}};
   if (script.exists) out["exists"] = *script.exists;
   if (codec::JsonObject* runner = out["ran_by"].as_object())
-    (*runner)["name"] = evidence::json_of_bytes(evidence::name_of_runner(story, script));
+    (*runner)["name"] = evidence::json_of_bytes(story::name_of_runner(story, script));
   return out;
 }
 
 Result<ExportedScripts> export_scripts(const ReadRecord& record,
-                                       const std::vector<evidence::UnreadScript>& scripts,
+                                       const std::vector<story::UnreadScript>& scripts,
                                        const std::string& directory) {
   TRY_ASSIGN(const UniqueFd folder, open_folder(directory));
   ExportedScripts out;

@@ -1,5 +1,5 @@
 // `firestop suggest RUN...`: the smallest manifest for what runs used.
-#include "evidence/suggest.h"
+#include "report/suggest.h"
 
 #include "base/file.h"
 #include "base/path.h"
@@ -14,15 +14,13 @@ namespace {
 constexpr uint64_t kMostManifest = 1u << 20;
 
 Result<int> suggest(const ParsedArgs& args, Context& context) {
-  std::vector<evidence::Story> stories;
+  std::vector<story::Story> stories;
   std::string manifest = args.value_or("--manifest", "");
   const std::string named = manifest.empty() ? "firestop.yaml" : manifest;
   for (const auto& run : args.values("RUN")) {
     TRY_ASSIGN(const auto place, find_record(run, context));
-    TRY_ASSIGN(auto story, evidence::read_story(place.directory));
-    const auto digest = [](const evidence::Story& each) {
-      return each.begin.string_or("manifest_digest", "");
-    };
+    TRY_ASSIGN(auto story, story::read_story(place.directory));
+    const auto digest = [](const story::Story& each) { return each.begin.string_or("manifest_digest", ""); };
     if (!stories.empty() && digest(stories.front()) != digest(story))
       return fail("usage.manifests", printable(run) + " had another manifest than the first run",
                   "give runs of one manifest");
@@ -33,11 +31,11 @@ Result<int> suggest(const ParsedArgs& args, Context& context) {
   if (!text)
     return fail("manifest.unreadable", "the manifest of the run cannot be read: " + text.error().message,
                 "--manifest FILE names it where only the record is at hand");
-  TRY_ASSIGN(const auto suggestion, evidence::suggest(stories, *text, named));
+  TRY_ASSIGN(const auto suggestion, report::suggest(stories, *text, named));
   if (context.json)
-    print_json(context, evidence::to_json(suggestion));
+    print_json(context, report::to_json(suggestion));
   else
-    context.terminal.out(evidence::to_text(suggestion, [&context](std::string_view words) {
+    context.terminal.out(report::to_text(suggestion, [&context](std::string_view words) {
       return context.terminal.paint(Style::kBold, words, Stream::kOut);
     }));
   return 0;
