@@ -23,6 +23,7 @@ using codec::JsonObject;
 using evidence::Vantage;
 using std::chrono::steady_clock;
 
+constexpr size_t kMostWaiting = 4096;       // crossings
 constexpr size_t kMostContents = 1u << 20;  // of one run; beyond, the guest is flooding
 
 Json list_of(const std::vector<std::string>& texts) {
@@ -176,14 +177,34 @@ void Recorder::caps(const std::vector<KeptCap>& caps) {
 }
 
 void Recorder::crossing(const egress::Crossing& crossing) {
+  if (crossing.kind == egress::Crossing::Kind::kAlarm) ++alarms_;
+  if (socket_watch_) ready();  // what the collectors told before
+  waiting_.push_back({crossing, steady_clock::now()});
+  // An alarm may end the run, which is not the time to wait.
+  join_crossings(crossing.kind == egress::Crossing::Kind::kAlarm ? Join::kAll : Join::kWhatIsKnown);
+}
+
+void Recorder::join_crossings(Join which) {
+  while (!waiting_.empty()) {
+    const uint32_t pid = sockets_.process_of(waiting_.front().crossing);
+    const bool may_come =
+        pid == 0 && waiting_.front().crossing.source_port != 0 && hears_sockets_ && socket_watch_;
+    if (may_come && which == Join::kWhatIsKnown && waiting_.size() <= kMostWaiting &&
+        steady_clock::now() - waiting_.front().since < kLongestJoin)
+      return;
+    const Waiting one = std::move(waiting_.front());
+    waiting_.pop_front();  // before it is written: what fails there comes back here
+    append_crossing(one.crossing, pid);
+  }
+}
+
+void Recorder::append_crossing(const egress::Crossing& crossing, uint32_t pid) {
   Json json = egress::to_json(crossing);
   JsonObject* data = json.as_object();
   if (!data) return;
   const std::string kind = std::string("network.") + egress::to_string(crossing.kind);
   data->erase("kind");
-  if (const uint32_t pid = sockets_[crossing.source_port]; crossing.source_port != 0 && pid != 0)
-    (*data)["pid"] = pid;
-  if (crossing.kind == egress::Crossing::Kind::kAlarm) ++alarms_;
+  if (pid != 0) (*data)["pid"] = pid;
   append(Vantage::kHost, kind.c_str(), std::move(*data));
 }
 
@@ -218,6 +239,7 @@ void Recorder::watch(Loop& loop, int socket, std::function<void(Error)> failed, 
 }
 
 void Recorder::unwatch() {
+  join_crossings(Join::kAll);
   socket_watch_.reset();
   clock_watch_.reset();
   on_failed_ = {};
@@ -232,6 +254,7 @@ void Recorder::expect_life() {
 void Recorder::ready() {
   const bool was_done = inbox_.done();
   drain();
+  join_crossings(Join::kWhatIsKnown);
   if (!was_done && inbox_.done() && on_done_) {
     const auto told = on_done_;  // may end the watch
     told();
@@ -261,6 +284,7 @@ void Recorder::drain() {
 }
 
 void Recorder::tick() {
+  join_crossings(Join::kWhatIsKnown);
   if (auto kept = log_->tick(); !kept) return failed(kept.error());
   if (expects_life_ && !done() && steady_clock::now() - heard_ > kMostSilence)
     failed(Error{"collectors.silent",
@@ -278,6 +302,7 @@ Result<void> Recorder::observed(const channel::observed::Observation& observatio
 void Recorder::take(const channel::observed::Hello& m) {
   greeted_ = true;
   missing_ = !m.missing.empty();
+  hears_sockets_ = std::find(m.collectors.begin(), m.collectors.end(), "connections") != m.collectors.end();
   append(Vantage::kGuest, "collectors",
          {{"working", list_of(m.collectors)}, {"missing", list_of(m.missing)}});
 }
@@ -363,7 +388,7 @@ void Recorder::take(const channel::observed::Final& m) {
 }
 
 void Recorder::take(const channel::observed::Connect& m) {
-  sockets_[m.source_port] = m.pid;
+  sockets_.take(m);
   append(Vantage::kGuest, "socket",
          {{"pid", m.pid},
           {"at_us", m.at_us},

@@ -3,10 +3,11 @@
 // channel/observation.h.
 #pragma once
 
-#include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "egress/crossing.h"
 #include "evidence/host_key.h"
 #include "evidence/log.h"
+#include "sandbox/guest_sockets.h"
 #include "sandbox/plan.h"
 #include "sandbox/run_store.h"
 
@@ -28,6 +30,8 @@ inline constexpr const char* kEvidence = "evidence";  // its directory, in the r
 // whose collectors were stopped says nothing more.
 inline constexpr std::chrono::seconds kMostSilence{60};
 inline constexpr size_t kMostFilesIn = 10000;
+// So long a crossing waits for the collectors to tell its socket: they come by another way, and may be later.
+inline constexpr std::chrono::seconds kLongestJoin{2};
 
 class Recorder : private channel::observed::Receiver {
  public:
@@ -41,6 +45,7 @@ class Recorder : private channel::observed::Receiver {
   void files_in(const PlannedDisk& disk, const std::vector<workspace::PackedFile>& files);
   void state(const std::string& state, codec::JsonObject more = {});
   void caps(const std::vector<KeptCap>& caps);
+  // With the guest's process, for which it may wait; in order.
   void crossing(const egress::Crossing& crossing);
   void alarm(const std::string& credential, const std::string& action);
   void cap_hit(const std::string& cap, const codec::Json& limit);
@@ -68,6 +73,9 @@ class Recorder : private channel::observed::Receiver {
  private:
   Recorder(std::string directory, std::unique_ptr<evidence::HostKey> key, std::unique_ptr<evidence::Log> log);
   void append(evidence::Vantage vantage, const char* kind, codec::JsonObject data);
+  enum class Join { kWhatIsKnown, kAll };
+  void join_crossings(Join which);
+  void append_crossing(const egress::Crossing& crossing, uint32_t pid);
   void ready();
   void tick();
   void failed(Error error);
@@ -98,9 +106,14 @@ class Recorder : private channel::observed::Receiver {
   std::unique_ptr<evidence::HostKey> key_;
   std::unique_ptr<evidence::Log> log_;
   channel::observed::Inbox inbox_{*this};
-  std::vector<Kept> contents_;             // by id - 1
-  std::array<uint32_t, 65536> sockets_{};  // guest's process by source port
-  bool unwritable_ = false, greeted_ = false, missing_ = false, expects_life_ = false;
+  std::vector<Kept> contents_;  // by id - 1
+  struct Waiting {
+    egress::Crossing crossing;
+    std::chrono::steady_clock::time_point since;
+  };
+  GuestSockets sockets_;
+  std::deque<Waiting> waiting_;  // for their sockets, in order
+  bool unwritable_ = false, greeted_ = false, missing_ = false, expects_life_ = false, hears_sockets_ = false;
   uint64_t lost_ = 0, alarms_ = 0;
   size_t files_in_ = 0;
   std::chrono::steady_clock::time_point heard_;

@@ -1,5 +1,6 @@
 #include "guest/evidence/collector.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
@@ -19,8 +20,10 @@
 
 #include "base/file.h"
 #include "guest/evidence/audit.h"
+#include "guest/evidence/btf.h"
 #include "guest/evidence/changes.h"
 #include "guest/evidence/code_capture.h"
+#include "guest/evidence/connect_probe.h"
 #include "guest/evidence/contents.h"
 #include "guest/evidence/proc_events.h"
 #include "guest/evidence/processes.h"
@@ -73,20 +76,28 @@ class Collector {
     TRY_ASSIGN(proc_, ProcEvents::open());
     TRY_ASSIGN(costs_, TaskCosts::open());
     TRY_ASSIGN(audit_, Audit::open());
-    why_no_input_ = input_.prepare();
-    return hurry_audit();
+    TRY(hurry_audit());
+    const auto types = read_file("/sys/kernel/btf/vmlinux", 64u << 20);
+    const Btf btf(types.value_or(""));
+    why_no_input_ = input_.prepare(btf);
+    if (auto made = ConnectProbe::make(btf))
+      connections_ = std::move(*made);
+    else
+      why_no_connections_ = made.error().message;
+    return {};
   }
 
   // Until PID 1 is gone.
   void serve() {
     answer(CollectorWord::kReady);
     while (true) {
-      pollfd sources[7] = {{control_, POLLIN, 0},
+      pollfd sources[8] = {{control_, POLLIN, 0},
                            {watching_ ? proc_.fd() : -1, POLLIN, 0},
                            {watching_ ? costs_.fd() : -1, POLLIN, 0},
                            {watching_ ? audit_.fd() : -1, POLLIN, 0},
                            {watching_ ? files_.fd() : -1, POLLIN, 0},
                            {watching_ && input_.works() ? input_.fd() : -1, POLLIN, 0},
+                           {watching_ && connections_.works() ? connections_.fd() : -1, POLLIN, 0},
                            {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
       ::poll(sources, std::size(sources), watching_ ? 250 : aside_ ? kAliveMs : -1);
       if (watching_)
@@ -115,8 +126,8 @@ class Collector {
         }
         break;
       case CollectorWord::kStandAside:
-        teller_.say(
-            observed::Hello{observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin"}});
+        teller_.say(observed::Hello{
+            observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin", "connections"}});
         teller_.settle();
         aside_ = true;
         break;
@@ -135,12 +146,15 @@ class Collector {
     TRY(files_.mark_mounts());
     proc_.begin();
     TRY(audit_.begin());
+    connections_.take([](const Connection&) {});
+    (void)connections_.take_lost();
     observed::Hello hello;
     hello.collectors = {"processes", "costs", "files", "code"};
-    if (why_no_input_.empty())
-      hello.collectors.push_back("stdin");
-    else
-      hello.missing.push_back("stdin: " + why_no_input_);
+    const auto add = [&hello](const std::string& name, const std::string& why_not) {
+      why_not.empty() ? hello.collectors.push_back(name) : hello.missing.push_back(name + ": " + why_not);
+    };
+    add("stdin", why_no_input_);
+    add("connections", why_no_connections_);
     teller_.say(hello);
     teller_.settle();
     watching_ = true;
@@ -158,6 +172,7 @@ class Collector {
       while (const auto event = audit_.next()) take(*event);
     input_.take();
     input_.tell_due();
+    connections_.take([this](const Connection& connection) { take(connection); });
     processes_.tell_ends(Processes::Which::kComplete);
     const int64_t now = now_ms();
     if (now - looked_ms_ >= kLookMs) {
@@ -216,6 +231,20 @@ class Collector {
     }
   }
 
+  void take(const Connection& connection) {
+    Process* process = processes_.find(connection.pid);
+    if (!process) {  // made since processes were looked at
+      take_processes();
+      process = processes_.find(connection.pid);
+    }
+    const int64_t at_us = Processes::wall_us(connection.at_ns);
+    char address[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &connection.address, address, sizeof address);
+    teller_.say(observed::Connect{connection.pid, process ? Processes::in_order(*process, at_us) : at_us,
+                                  connection.udp ? "udp" : "tcp", connection.source_port, address,
+                                  connection.port});
+  }
+
   void tell_lost(const char* what, uint64_t count) {
     if (count > 0) teller_.say(observed::Lost{what, count});
   }
@@ -226,6 +255,7 @@ class Collector {
     tell_lost("code", code_.take_lost());
     tell_lost("stdin", input_.take_lost());
     tell_lost("files", changes_.take_lost());
+    tell_lost("connections", connections_.take_lost());
   }
 
   void finish() {
@@ -264,7 +294,8 @@ class Collector {
                      }};
   CodeCapture code_{teller_, contents_, files_, processes_, input_};
   Changes changes_{teller_, processes_};
-  std::string why_no_input_;
+  ConnectProbe connections_;
+  std::string why_no_input_, why_no_connections_;
   bool watching_ = false;
   bool aside_ = false;  // kStandAside: lives, and watches nothing
   int64_t looked_ms_ = 0, said_ms_ = 0;

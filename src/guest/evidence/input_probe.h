@@ -1,35 +1,26 @@
 // What chosen processes read(2), as they got it: programs that come by a pipe, a socket or a terminal lie in
 // no file. A small BPF program behind the system call copies the bytes of processes in a table to a ring.
-//
-// It is written by hand, since it is short, and since a compiler for it, or a loader, would be much more than
-// it: bpf(2), the kernel's BTF to find the function, no headers of a kernel.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "guest/evidence/bpf.h"
+#include "guest/evidence/btf.h"
 
 namespace firestop::guest {
 
-// The number of the function `name` in the kernel's types (BTF, /sys/kernel/btf/vmlinux); 0: there is none.
-uint32_t find_btf_function(std::string_view btf, std::string_view name);
-
 class InputProbe {
  public:
-  static Result<InputProbe> make();
-  InputProbe() = default;
-  InputProbe(InputProbe&& other) noexcept;
-  InputProbe& operator=(InputProbe&& other) noexcept;
-  ~InputProbe();
+  static Result<InputProbe> make(const Btf& types);
 
   enum class What : uint32_t { kStandardInput = 1, kAll = 2 };
   bool works() const { return link_.valid(); }
-  int fd() const { return ring_.get(); }
+  int fd() const { return ring_.fd(); }
   void watch(uint32_t pid, What what);
   void forget(uint32_t pid);
 
@@ -37,6 +28,7 @@ class InputProbe {
     uint32_t pid = 0;
     uint32_t descriptor = 0;
     std::string_view bytes;  // empty: the end was read
+    uint64_t left = 0;       // of the same read(2), behind this piece
     bool whole = true;       // false: some of what was read could not be copied
   };
   void take(const std::function<void(const Piece&)>& each);
@@ -44,10 +36,9 @@ class InputProbe {
   uint64_t take_lost();
 
  private:
-  static constexpr size_t kRing = 1u << 20;
-  UniqueFd watched_, scratch_, ring_, program_, link_;
-  char* control_ = nullptr;  // the page of the consumer's position
-  char* data_ = nullptr;     // the page of the producer's position, then the ring twice
+  static constexpr uint32_t kRing = 2u << 20;  // more than one read(2) of kMostPieces
+  UniqueFd watched_, scratch_, link_;
+  BpfRing ring_;
   uint64_t lost_before_ = 0;
 };
 

@@ -87,8 +87,8 @@ std::string rest_of(int fd) {
 
 }  // namespace
 
-std::string ScriptInput::prepare() {
-  auto probe = InputProbe::make();
+std::string ScriptInput::prepare(const Btf& types) {
+  auto probe = InputProbe::make(types);
   if (!probe) return probe.error().message;
   probe_ = std::move(*probe);
   return "";
@@ -173,7 +173,7 @@ void ScriptInput::add(const InputProbe::Piece& piece) {
   if (piece.bytes.empty()) return flush(piece.pid, reader);
   if (reader.bytes.empty()) reader.since_ms = now_ms();
   const size_t room = kMostBytes - std::min(kMostBytes, reader.total);
-  if (piece.bytes.size() > room) reader.cut = true;
+  if (piece.bytes.size() > room || (piece.bytes.size() == room && piece.left > 0)) reader.cut = true;
   reader.bytes += piece.bytes.substr(0, room);
   reader.total += std::min(room, piece.bytes.size());
   if (reader.cut) probe_.forget(piece.pid);
