@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "codec/sha256.h"
 #include "guest/boot.h"
@@ -83,6 +84,17 @@ void Changes::remember(const std::string& path) {
     ++lost_;
 }
 
+// What was written in it goes along.
+void Changes::directory_moved(const std::string& from, const std::string& to) {
+  std::vector<std::string> moved;
+  const std::string below = from + "/";
+  for (auto at = touched_.lower_bound(below); at != touched_.end() && at->starts_with(below);) {
+    moved.push_back(to + at->substr(from.size()));
+    at = touched_.erase(at);
+  }
+  for (const std::string& path : moved) remember(path);
+}
+
 void Changes::written(const FileEvent& event) {
   if (!processes_.find(event.pid)) return;
   const std::string path = place_of(event.fd);
@@ -106,10 +118,13 @@ void Changes::changed(const AuditEvent& event) {
   const bool renames =
       event.number == SYS_rename || event.number == SYS_renameat || event.number == SYS_renameat2;
   std::string removed, made;
+  bool directory = false;
   // An overlay does the same once more below, between the outer removal and the outer creation.
   for (const AuditPath& path : event.paths) {
     if (path.kind == "DELETE" && removed.empty()) removed = path.name;
-    if (path.kind == "CREATE" && renames) made = path.name;
+    if (path.kind != "CREATE" || !renames) continue;
+    made = path.name;
+    directory = S_ISDIR(path.mode);
   }
   if (removed.empty()) return;
   observed::Change change;
@@ -119,7 +134,7 @@ void Changes::changed(const AuditEvent& event) {
   change.what = made.empty() ? "delete" : "rename";
   if (!made.empty()) {
     change.to = resolve(event, made, to);
-    remember(change.to);
+    directory ? directory_moved(change.path, change.to) : remember(change.to);
   }
   teller_.say(change);
 }

@@ -33,6 +33,7 @@ class Changes {
   static constexpr size_t kMostPaths = 1u << 16;                // kept for the finals
   static constexpr uint64_t kMostHashed = uint64_t{256} << 20;  // bytes, of all finals
   void remember(const std::string& path);
+  void directory_moved(const std::string& from, const std::string& to);
 
   Teller& teller_;
   Processes& processes_;

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "guest/evidence/interpreter.h"
 #include "guest/exec_rules.h"
 #include "guest/inside.h"
+#include "guest/mount.h"
 
 namespace firestop::guest {
 namespace {
@@ -87,6 +90,33 @@ bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
   struct stat there{};
   return found.valid() && ::fstat(found.get(), &there) == 0 && there.st_dev == what.st_dev &&
          there.st_ino == what.st_ino;
+}
+
+// The call that a process waits in. It was
+// interrupted on its way to waiting, by us: it is given a moment to come there.
+std::string call_of(uint32_t pid) {
+  for (int i = 0; i < 3; ++i) {
+    const auto text = read_kernel_file(proc(pid, "syscall"));
+    if (!text) break;
+    if (*text != "running") return *text;
+    ::usleep(100);
+  }
+  return "";
+}
+
+// Whether the process, which waits for its open(2) to be answered, asked for a descriptor that nothing can be
+// read from: what a shell appends to is no code. Only where the kernel says for certain which call it waits
+// in (proc(5), "syscall": its number and arguments, in hexadecimal).
+bool opens_to_write_only(const Process& process) {
+  if (process.threads != 1) return false;  // which of them is it?
+  const std::string call = call_of(process.pid);
+  unsigned long arguments[3] = {};
+  int number = -1;
+  if (::sscanf(call.c_str(), "%d %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]) != 4)
+    return false;
+  if (number == SYS_creat) return true;
+  if (number != SYS_open && number != SYS_openat) return false;
+  return (arguments[number == SYS_open ? 1 : 2] & O_ACCMODE) == O_WRONLY;
 }
 
 bool named_as_library(std::string_view path) {
@@ -166,6 +196,7 @@ void CodeCapture::opens(const FileEvent& event) {
       [&](const std::string& word) { return names(word, path) || leads_to(process->pid, word, event.what); });
   if (!argument && !looks_like_code(process->language, path, head)) return;
   if (!interprets && !head.starts_with("\177ELF")) return;
+  if (opens_to_write_only(*process)) return;
   const Captured captured = contents_.of_file(event.fd, event.what);
   // The kernel opened a script itself; that its interpreter opens it again says nothing new.
   if (std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
