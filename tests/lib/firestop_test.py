@@ -9,6 +9,7 @@ import pathlib
 import pty
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -121,4 +122,6 @@ class CliTest(unittest.TestCase):
 
 
 def main():
-    unittest.main(verbosity=2)
+    program = unittest.main(verbosity=2, exit=False)
+    # A name without tests is no success.
+    sys.exit(0 if program.result.wasSuccessful() and program.result.testsRun else 1)

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -181,4 +182,6 @@ class Process:
 
 
 def main():
-    unittest.main(verbosity=2)
+    program = unittest.main(verbosity=2, exit=False)
+    # A name without tests is no success.
+    sys.exit(0 if program.result.wasSuccessful() and program.result.testsRun else 1)
