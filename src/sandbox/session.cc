@@ -23,6 +23,7 @@ constexpr milliseconds kStartLimit{120000};
 // For handing over the result: what is left of the rating, within these. The most is above what the guest
 // gives its own git; the least is what it gets when the rating or a cap has ended the command.
 constexpr milliseconds kMostHandOver{300000}, kLeastHandOver{60000};
+constexpr milliseconds kLateRecord{20000};
 constexpr milliseconds kInterruptGrace{10000};
 constexpr milliseconds kIdleStep{1000};
 // For output on its way when the command was ended from here; after its own end we wait as long as it takes.
@@ -59,7 +60,8 @@ struct Session::State {
   Clock::time_point phase_began = Clock::now(), command_began = phase_began;
   std::unique_ptr<Outflow> out, err;
   std::unique_ptr<Inflow> in;
-  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, grace, idle_watch;
+  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, told_limit, grace,
+      idle_watch;
   std::optional<IdleWatch> idle;  // while the command runs
   std::vector<Loop::Handle> signals;
 
@@ -188,6 +190,9 @@ struct Session::State {
     if (exported.repositories.size() != config.start.repositories.size())
       return failed(Error{"guest.protocol", "the guest handed over another number of repositories", {}, 0});
     end.exported = std::move(exported);
+    // Collectors are done before anything is handed over: only what is under way between may be missing.
+    config.recorder->drain();
+    if (!all_told()) told_limit = loop.once(kLateRecord, [this] { untold(); });
     maybe_over();
   }
 
@@ -318,9 +323,6 @@ struct Session::State {
     const auto left = config.rating - std::chrono::duration_cast<milliseconds>(Clock::now() - command_began);
     const milliseconds limit = std::clamp<milliseconds>(left, kLeastHandOver, kMostHandOver);
     phase_limit = loop.once(limit, [this, limit] {
-      if (end.exported && !all_told())
-        return unrecorded(
-            Error{"collectors.silent", "the guest's collectors did not say that they are done", {}, 0});
       failed(Error{
           "guest.silent",
           "the guest did not hand over its result within " + std::to_string(limit.count() / 1000) + " s",
@@ -382,9 +384,15 @@ struct Session::State {
     over();
   }
 
+  void untold() {
+    if (all_told()) return;
+    unrecorded(Error{"collectors.silent", "the guest's collectors did not say that they are done", {}, 0});
+  }
+
   void machine_ended() {
     if (phase == Phase::kOver) return;
     config.recorder->drain();
+    if (end.exported && !all_told()) return untold();
     vm.drain_console();
     const std::string why = vmm::printable_tail(vm.qemu_errors(), 4);
     const std::string console = vmm::printable_tail(vm.console(), 12);

@@ -4,9 +4,9 @@ import os
 import pathlib
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from guest_take_over import TAKE_OVER  # noqa: E402
 from sandbox_test import SandboxTest, main  # noqa: E402
 
 # Each line of it is tried; what succeeds is printed.
@@ -109,7 +109,7 @@ class MemoryBase(SandboxTest):
         return self.ended(self.firestop("run", "--json", *args, "--", "sh", "-c", script, status=status))
 
 
-class MemoryTest(MemoryBase):
+class MemoryTest(MemoryBase):  # 40 s
     def test_what_is_kept_is_there_in_the_next_run_and_nothing_else_is(self):
         self.manifest(MEMORY)
         self.assertIsNone(self.kept())
@@ -236,35 +236,6 @@ class MemoryTest(MemoryBase):
         self.assertIn(f"kept by another manifest: {self.work}/firestop.yaml".encode(), done.stderr)
 
 
-# Stops PID 1 and takes its part of the conversation: the command ends, the streams end, and what is handed over as the
-# memory directory is `archive`.
-TAKE_OVER = r"""
-import ctypes, json, os, struct, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-pidfd = libc.syscall(434, 1, 0)
-fds = [int(f) for f in os.listdir("/proc/1/fd") if "vport" in os.readlink("/proc/1/fd/" + f)]
-port = libc.syscall(438, pidfd, fds[0], 0)
-assert port >= 0, ctypes.get_errno()
-libc.ptrace.argtypes = [ctypes.c_long] * 4
-assert libc.ptrace(0x4206, 1, 0, 0) == 0, ctypes.get_errno()  # PTRACE_SEIZE
-assert libc.ptrace(0x4207, 1, 0, 0) == 0, ctypes.get_errno()  # PTRACE_INTERRUPT
-os.waitpid(1, 0x40000000)  # __WALL
-os.set_blocking(port, True)
-def frame(kind, stream, payload=b""):
-    view = memoryview(struct.pack("<IBBH", len(payload), kind, 0, stream) + payload)
-    while view: view = view[os.write(port, view):]
-def say(**members):
-    frame(1, 0, json.dumps(members).encode())
-say(type="exited", id=0, status=0, out_of_memory=False, oom_kills=0, left_behind=0, cannot_start="")
-frame(3, 2); frame(3, 3)
-time.sleep(3)  # for the host to open its streams
-archive = open("/tmp/archive", "rb").read()
-for at in range(0, len(archive), 60000): frame(2, 9, archive[at:at + 60000])
-frame(3, 9); frame(3, 8)
-say(type="exported", repositories=[], output_files=0, outputs_error="", memory_error="", notes=[])
-time.sleep(100)
-"""
-
 ARCHIVE = r"""
 import io, tarfile
 t = tarfile.open('/tmp/archive', 'w', format=tarfile.PAX_FORMAT)
@@ -275,7 +246,7 @@ add('.memory', b'5', mode=0o755)
 """
 
 
-class GuestRootTest(MemoryBase):
+class GuestRootTest(MemoryBase):  # 60 s
     CAPS = MEMORY + "limits: {memory: 256MiB, disk: 512MiB, memory_directory: 64KiB, memory_files: 10}\n"
 
     def setUp(self):
@@ -318,12 +289,10 @@ class GuestRootTest(MemoryBase):
         self.assertFalse(os.path.exists("/tmp/firestop-forged"))
 
     def test_inv05_an_archive_without_end(self):
-        began = time.monotonic()
         script = TAKE_OVER.replace('archive = open("/tmp/archive", "rb").read()', 'archive = bytes(4 << 20)')
         done = self.firestop("run", "--json", "--", "python3", "-c", script, status=None)
         self.assertIn(done.returncode, (245, 246), self.ended(done))
         self.assertEqual(self.kept(), {"notes": "good\n"})
-        self.assertLess(time.monotonic() - began, 200)
 
 
 if __name__ == "__main__":

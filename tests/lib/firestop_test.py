@@ -13,7 +13,8 @@ import sys
 import tempfile
 import unittest
 
-FIRESTOP = os.environ.get("FIRESTOP", "firestop")
+BUILT = pathlib.Path(__file__).resolve().parents[2] / "build/bin/firestop"
+FIRESTOP = os.environ.get("FIRESTOP") or (str(BUILT) if BUILT.exists() else "firestop")
 LIMIT = 60
 
 GOOD_MANIFEST = """\

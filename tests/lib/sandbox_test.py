@@ -16,7 +16,8 @@ import unittest
 
 import record_schema
 
-FIRESTOP = os.environ.get("FIRESTOP", "firestop")
+BUILT = pathlib.Path(__file__).resolve().parents[2] / "build/bin/firestop"
+FIRESTOP = os.environ.get("FIRESTOP") or (str(BUILT) if BUILT.exists() else "firestop")
 # A run that hangs is a failure, not a hung test. Emulation on a busy host is slow: generous.
 LIMIT = int(os.environ.get("FIRESTOP_TEST_LIMIT", "240"))
 

@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from guest_take_over import TAKE_OVER  # noqa: E402
 from sandbox_test import SandboxTest, main  # noqa: E402
 
 HELPER_FAILED = 245
@@ -79,7 +80,7 @@ echo end
         self.assertTrue(self.complete())
 
 
-class Inv11FromGuestRoot(Attacked):
+class Inv11FromGuestRoot(Attacked):  # 70 s
     """Root in the guest can silence the collectors, but not in silence; and takes nothing back."""
 
     BEFORE = "printf 'echo before\\n' > /tmp/before; sh /tmp/before\n"
@@ -111,6 +112,13 @@ os.write(fd, struct.pack("<IBBH", len(word), 1, 0, 0) + word)
 import time; time.sleep(60)
 EOF
 """, root=True, status=HELPER_FAILED)  # what comes after a forged "done" is out of order
+        self.assertTrue(self.code("echo before\n"))
+        self.assertFalse(self.complete())
+
+    def test_inv11_a_result_without_an_end_of_the_collectors_is_none(self):
+        (self.work / "take_over.py").write_text(TAKE_OVER.replace("DONE = True", "DONE = False"))
+        self.manifest(MANIFEST + "workspace: {entries: {take_over.py: {type: local_file, src: take_over.py}}}\n")
+        self.attack(self.BEFORE + ": > /tmp/archive; exec python3 take_over.py", root=True, status=HELPER_FAILED)
         self.assertTrue(self.code("echo before\n"))
         self.assertFalse(self.complete())
 
