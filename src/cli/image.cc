@@ -128,8 +128,9 @@ CommandSpec image_list_command() {
       .name = "image list",
       .summary = "list the guest images in the cache, part by part",
       .description =
-          "Lists what images consist of: root file systems by the name of their image, kernels and initramfs "
-          "files, with digest, size and age. What is current is what a run takes.",
+          "Lists what images consist of: root file systems by the name of their image, kernels, initramfs "
+          "files, and the digests of what images can execute, with digest, size and age. What is current is "
+          "what a run takes.",
       .options = {json_option()},
       .examples = {{"firestop image list", "what is there, and how big it is"}},
       .exits = {exit_note(ExitStatus::kOk), exit_note(ExitStatus::kUsage),

@@ -23,6 +23,7 @@ namespace {
 constexpr const char* kRootFormat = "root 1\n";
 constexpr const char* kKernelFormat = "kernel 1\n";
 constexpr const char* kInitramfsFormat = "initramfs 1\n";
+constexpr const char* kExecutablesFormat = "executables 1\n";
 
 constexpr uint64_t kGuestLimit = 64u << 20;
 
@@ -47,19 +48,28 @@ std::string initramfs_part(const std::string& guest_digest, const std::string& k
   return part_name("initramfs", kInitramfsFormat + guest_digest + "\n" + kernel_digest);
 }
 
+// Of the root image, whichever recipe made it.
+std::string executables_part(const std::string& root_digest) {
+  return part_name("executables", kExecutablesFormat + root_digest);
+}
+
 std::string fact(const Part& part, const char* key) {
   const auto found = part.info.find(key);
   return found == part.info.end() ? "" : found->second;
 }
 
-BootFiles assemble(const std::string& name, const Part& root, const Part& kernel, const Part& initramfs) {
+BootFiles assemble(const std::string& name, const Part& root, const Part& kernel, const Part& initramfs,
+                   const Part& executables) {
   return {.name = name,
           .digest = sha256_hex("root " + fact(root, "digest") + "\nkernel " + fact(kernel, "digest") +
                                "\ninitramfs " + fact(initramfs, "digest") + "\n"),
           .kernel = kernel.folder + "/vmlinux",
           .kernel_release = fact(kernel, "release"),
           .initramfs = initramfs.folder + "/initramfs.cpio",
-          .root = root.folder + "/root.erofs"};
+          .root = root.folder + "/root.erofs",
+          .root_digest = fact(root, "digest"),
+          .executables = executables.folder.empty() ? "" : executables.folder + "/executables",
+          .executables_digest = fact(executables, "digest")};
 }
 
 Result<Info> build_root_part(const Recipe& recipe, const std::string& folder, const Say& say) {
@@ -67,6 +77,12 @@ Result<Info> build_root_part(const Recipe& recipe, const std::string& folder, co
   TRY(build_root(recipe, folder, file, say));
   TRY_ASSIGN(const std::string digest, sha256_file(file));
   return Info{{"name", recipe.name}, {"digest", digest}};
+}
+
+Result<Info> build_executables_part(const Part& root, const std::string& folder) {
+  TRY_ASSIGN(const std::string text, Executables::make(root.folder + "/root.erofs", fact(root, "digest")));
+  TRY(write_file_atomic(folder + "/executables", text, 0644));
+  return Info{{"name", "executables"}, {"digest", sha256_hex(text)}};
 }
 
 // Beside the kernel lie its modules, so that a new guest program needs no download.
@@ -128,7 +144,14 @@ Result<BootFiles> find(const std::string& name) {
   TRY_ASSIGN(const Part root, part(root_part(recipe)));
   TRY_ASSIGN(const Part kernel, part(kernel_part(recipe)));
   TRY_ASSIGN(const Part initramfs, part(initramfs_part(guest_digest, fact(kernel, "digest"))));
-  return assemble(name, root, kernel, initramfs);
+  // Made by the next ensure(), where an older Firestop built the rest.
+  const auto executables = cache.find(executables_part(fact(root, "digest")));
+  return assemble(name, root, kernel, initramfs, executables.value_or(Part{}));
+}
+
+Result<Executables> executables_of(const BootFiles& files) {
+  TRY_ASSIGN(const std::string text, read_file(files.executables, Executables::kMostBytes));
+  return Executables::parse(text, files.executables_digest, files.root_digest);
 }
 
 Result<BootFiles> ensure(const std::string& name, const Progress& progress) {
@@ -153,7 +176,11 @@ Result<BootFiles> ensure(const std::string& name, const Progress& progress) {
       cache.ensure(
           initramfs_part(guest_digest, fact(kernel, "digest")),
           [&](const std::string& folder) { return build_initramfs_part(guest, kernel, folder); }, waiting));
-  return assemble(name, root, kernel, initramfs);
+  TRY_ASSIGN(const Part executables,
+             cache.ensure(
+                 executables_part(fact(root, "digest")),
+                 [&](const std::string& folder) { return build_executables_part(root, folder); }, waiting));
+  return assemble(name, root, kernel, initramfs, executables);
 }
 
 namespace {
@@ -165,6 +192,7 @@ std::vector<std::string> current_parts(const Cache& cache) {
     const auto recipe = load_recipe(name);
     if (!recipe) continue;
     names.push_back(root_part(*recipe));
+    if (const auto root = cache.find(names.back())) names.push_back(executables_part(fact(*root, "digest")));
     names.push_back(kernel_part(*recipe));
     const auto kernel = cache.find(names.back());
     const auto guest = guest_program();

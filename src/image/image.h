@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "image/executables.h"
 
 namespace firestop::image {
 
@@ -18,6 +19,10 @@ struct BootFiles {
   std::string kernel_release;  // "6.1.0-57-cloud-amd64"
   std::string initramfs;       // cpio: guest init and modules
   std::string root;            // EROFS
+  std::string root_digest;     // its SHA-256
+  // What the digests of its executables are kept in, and that text's own digest (executables.h); of find(),
+  // empty until ensure() has made it.
+  std::string executables, executables_digest;
 };
 
 // One line at a time, for people ("agent-base: packages 40%"); may be empty.
@@ -26,6 +31,8 @@ using Progress = std::function<void(const std::string&)>;
 // Finds the image in the cache, or builds it (mmdebstrap without root, in user namespaces; needs the
 // network once). Two that ask at once build once. `recipes` is searched first, then the installed ones.
 Result<BootFiles> ensure(const std::string& name, const Progress& progress);
+// The digests of what an image can execute. "image.bad_index": somebody changed or exchanged them.
+Result<Executables> executables_of(const BootFiles& files);
 // The cached image, or an error ("image.not_built") without building.
 Result<BootFiles> find(const std::string& name);
 

@@ -103,7 +103,26 @@ TEST_F(Images, BuildsOnceAndFindsAgain) {
   EXPECT_EQ(find("demo")->digest, built->digest);
   EXPECT_EQ(calls("mmdebstrap "), 1u);
   EXPECT_EQ(calls("apt-get update"), 1u);
-  EXPECT_EQ(cached().size(), 3u);
+  EXPECT_EQ(cached().size(), 4u);
+}
+
+TEST_F(Images, KnowTheDigestsOfWhatTheyCanExecute) {
+  ASSERT_TRUE(write_file_atomic(folder_ + "/tree/etc/tool", "a tool\n", 0755));
+  const auto tar = run_checked({.argv = {"tar", "-C", folder_ + "/tree", "-cf", "-", "."}});
+  testing::fake_programs(folder_, *tar, testing::deb(folder_, testing::kernel_files()));
+  const auto built = ensure("demo", nullptr).value();
+  EXPECT_EQ(built.root_digest, *sha256_file(built.root));
+  const auto known = executables_of(built).value();
+  EXPECT_EQ(known.count(), 1u);
+  EXPECT_EQ(known.find("/etc/tool")->digest, sha256_hex("a tool\n"));
+  // An older cache has none: it is still an image, and gets them without a download.
+  ASSERT_TRUE(remove_tree(parent_path(built.executables)));
+  EXPECT_EQ(find("demo")->executables, "");
+  EXPECT_EQ(executables_of(*ensure("demo", nullptr))->count(), 1u);
+  EXPECT_EQ(calls("mmdebstrap "), 1u);
+  EXPECT_EQ(*prune(false), 0u);
+  ASSERT_TRUE(write_file_atomic(built.executables, *read_file(built.executables) + "x"));
+  EXPECT_EQ(executables_of(built).error().code, "image.bad_index");
 }
 
 TEST_F(Images, NewGuestProgramCostsNoDownload) {
@@ -223,7 +242,7 @@ TEST_F(Images, KilledBuildIsSweptByTheNext) {
                           [](const std::string& name) { return name.starts_with(".building-root"); }));
   extra("mmdebstrap", "");
   ASSERT_TRUE(ensure("demo", nullptr).has_value());
-  EXPECT_EQ(cached().size(), 3u);
+  EXPECT_EQ(cached().size(), 4u);
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("firestop-image-")));
   }
