@@ -1,5 +1,6 @@
 #include "evidence/anchor_git.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/process.h"
@@ -32,7 +33,13 @@ Result<GitAnchor> GitAnchor::parse(const std::string& where) {
   return out;
 }
 
-Result<std::string> GitAnchor::git(std::vector<std::string> words, const std::string& input) const {
+GitAnchor::Clock::time_point GitAnchor::limit() {
+  return Clock::now() + kMostAnchorTime;
+}
+
+Result<std::string> GitAnchor::git(std::vector<std::string> words, const std::string& input,
+                                   Clock::time_point until) const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
   std::vector<std::string> argv = {"git",
                                    "-C",
                                    repository_,
@@ -54,7 +61,7 @@ Result<std::string> GitAnchor::git(std::vector<std::string> words, const std::st
                                     "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
                                     "GIT_AUTHOR_NAME=Firestop", "GIT_AUTHOR_EMAIL=firestop@localhost",
                                     "GIT_COMMITTER_NAME=Firestop", "GIT_COMMITTER_EMAIL=firestop@localhost"}},
-      {.input = input, .output_limit = kMostRead, .timeout = kMostAnchorTime});
+      {.input = input, .output_limit = kMostRead, .timeout = std::max(left, std::chrono::milliseconds(0))});
   if (!out)
     return fail("evidence.anchor", "the anchor git:" + repository_ + "#" + ref_ + ": " + out.error().message);
   return out;
@@ -72,14 +79,17 @@ Result<void> GitAnchor::prepare() const {
 }
 
 Result<void> GitAnchor::add(const std::string& line) const {
+  const auto until = limit();
   Result<void> last;
   for (int i = 0; i < kTries; ++i) {
-    const std::string before = without_newline(git({"rev-parse", "--verify", "--quiet", ref_}).value_or(""));
+    const std::string before =
+        without_newline(git({"rev-parse", "--verify", "--quiet", ref_}, {}, until).value_or(""));
     std::vector<std::string> words = {"commit-tree", kEmptyTree};
     if (!before.empty()) words.insert(words.end(), {"-p", before});
-    TRY_ASSIGN(const std::string commit, git(std::move(words), line + "\n"));
+    TRY_ASSIGN(const std::string commit, git(std::move(words), line + "\n", until));
     const std::string none(40, '0');
-    const auto moved = git({"update-ref", ref_, without_newline(commit), before.empty() ? none : before});
+    const auto moved =
+        git({"update-ref", ref_, without_newline(commit), before.empty() ? none : before}, {}, until);
     if (moved) return {};
     last = Unexpected(moved.error());
   }

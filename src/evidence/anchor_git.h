@@ -2,6 +2,7 @@
 // git's plumbing only; hooks, and configuration other than the repository's own, play no part.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,16 @@ class GitAnchor {
   static Result<GitAnchor> parse(const std::string& where);
   Result<void> check() const;    // that the repository is there
   Result<void> prepare() const;  // before the first add()
-  // Several writers may add to one ref.
+  // Several writers may add to one ref. Within kMostAnchorTime.
   Result<void> add(const std::string& line) const;
   // All messages, oldest first, with empty lines between; "" for a ref that is not there.
   Result<std::string> read() const;
 
  private:
-  Result<std::string> git(std::vector<std::string> words, const std::string& input = {}) const;
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point limit();
+  Result<std::string> git(std::vector<std::string> words, const std::string& input = {},
+                          Clock::time_point until = limit()) const;
   std::string repository_, ref_;
 };
 

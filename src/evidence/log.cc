@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "evidence/anchor_thread.h"
 #include "evidence/checkpoint.h"
 
 namespace firestop::evidence {
@@ -20,6 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kFormat = 1;
+constexpr uint64_t kCrowded = 10;  // times what a checkpoint covers
 
 std::string wall_time() {
   timespec now{};
@@ -76,7 +78,7 @@ struct Log::State {
   std::string run;
   const HostKey* key = nullptr;
   LogLimits limits;
-  std::function<Result<void>(const std::string&)> anchor;
+  std::unique_ptr<AnchorThread> anchor;  // null: none
   Appended events, checkpoints;
   std::unique_ptr<ContentStore> content;
 
@@ -90,7 +92,8 @@ struct Log::State {
   int64_t mono_us() const {
     return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count();
   }
-  Result<void> usable() const {
+  Result<void> usable() {
+    if (!failed && anchor) (void)held(anchor->check());
     if (failed) return tl::unexpected(*failed);
     if (closed) return fail("evidence.closed", "the record of run " + run + " is closed");
     return {};
@@ -103,6 +106,9 @@ struct Log::State {
   Result<std::string> line_of(Vantage vantage, std::string_view kind, codec::JsonObject data) const;
   Result<void> write_line(std::string_view kind, std::string line);
   Result<void> checkpoint(bool final);
+  // One at a time is with the anchor: when the host dies, no more than one may be missing there.
+  bool may_sign() const { return !anchor || !anchor->busy(); }
+  Result<void> wait_for_anchor() { return anchor ? held(anchor->wait()) : Result<void>(); }
 };
 
 Result<std::string> Log::State::line_of(Vantage vantage, std::string_view kind,
@@ -142,8 +148,7 @@ Result<void> Log::State::checkpoint(bool final) {
   signed_count = count;
   ++checkpoint_number;
   signed_at = Clock::now();
-  if (anchor) TRY(anchor(line));
-  return {};
+  return anchor ? anchor->give(line) : Result<void>();
 }
 
 Log::Log() : state_(std::make_unique<State>()) {}
@@ -158,7 +163,7 @@ Result<std::unique_ptr<Log>> Log::create(const std::string& directory, const std
   s.run = run;
   s.key = &key;
   s.limits = limits;
-  s.anchor = std::move(anchor);
+  if (anchor) s.anchor = std::make_unique<AnchorThread>(std::move(anchor));
   TRY_ASSIGN(s.events, Appended::create(join_path(directory, "events.jsonl")));
   TRY_ASSIGN(s.checkpoints, Appended::create(join_path(directory, "checkpoints.jsonl")));
   TRY_ASSIGN(ContentStore content, ContentStore::open(directory, limits.content_bytes));
@@ -171,6 +176,7 @@ Result<std::unique_ptr<Log>> Log::create(const std::string& directory, const std
   TRY(log->append(Vantage::kHost, "record.begin", std::move(begin)));
   // So that there is no record of which nobody can say whose it is.
   TRY(s.held(s.checkpoint(false)));
+  TRY(s.wait_for_anchor());
   return log;
 }
 
@@ -184,10 +190,11 @@ Result<void> Log::append(Vantage vantage, std::string_view kind, codec::JsonObje
                                             std::to_string(s.limits.events_bytes) + " are kept"));
   if (auto written = s.held(s.write_line(kind, std::move(line))); !written) {
     // What was accepted is signed if that can still be done.
-    if (s.count > s.signed_count) (void)s.checkpoint(false);
+    if (s.count > s.signed_count && s.may_sign()) (void)s.checkpoint(false);
     return written;
   }
-  if (s.count - s.signed_count >= s.limits.checkpoint_events) return s.held(s.checkpoint(false));
+  if (s.count - s.signed_count >= s.limits.checkpoint_events && s.may_sign())
+    return s.held(s.checkpoint(false));
   return tick();
 }
 
@@ -199,12 +206,18 @@ Result<void> Log::tick() {
   State& s = *state_;
   TRY(s.usable());
   if (s.count == s.signed_count || Clock::now() - s.signed_at < s.limits.checkpoint_after) return {};
-  return s.held(s.checkpoint(false));
+  return s.may_sign() ? s.held(s.checkpoint(false)) : Result<void>();
+}
+
+bool Log::crowded() const {
+  const State& s = *state_;
+  return s.count - s.signed_count >= kCrowded * s.limits.checkpoint_events && !s.may_sign();
 }
 
 Result<void> Log::close(codec::JsonObject data) {
   State& s = *state_;
   if (s.closed) return fail("evidence.closed", "the record of run " + s.run + " is closed");
+  const auto before = s.wait_for_anchor();
   codec::JsonObject counts;
   for (const auto& [kind, number] : s.counts) counts[kind] = number;
   data["counts"] = std::move(counts);
@@ -212,11 +225,21 @@ Result<void> Log::close(codec::JsonObject data) {
   TRY_ASSIGN(std::string line, s.line_of(Vantage::kHost, "record.end", std::move(data)));
   TRY(s.held(s.write_line("record.end", std::move(line))));
   s.closed = true;
-  return s.held(s.checkpoint(true));
+  TRY(s.held(s.checkpoint(true)));
+  TRY(s.wait_for_anchor());
+  return before;
 }
 
 uint64_t Log::count() const {
   return state_->count;
+}
+
+uint64_t Log::covered() const {
+  return state_->signed_count;
+}
+
+bool Log::anchored() const {
+  return state_->may_sign();
 }
 
 const std::string& Log::head() const {

@@ -154,6 +154,16 @@ std::vector<KeptCap> kept_caps(const jail::CgroupCaps& groups, const Manifest* m
   return caps;
 }
 
+std::string cap_behind(std::string_view reason) {
+  static constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
+      {"rating.reached", "rating"},     {"cap.output", "output"},       {"cap.memory", "memory"},
+      {"cap.network", "network.bytes"}, {"result.too_large", "result"},
+  };
+  for (const auto& [each, cap] : kReasons)
+    if (each == reason) return std::string(cap);
+  return "";
+}
+
 std::string describe_keeper(const std::string& keeper) {
   for (const auto& [name, text] : kKeepers)
     if (name == keeper) return std::string(text);

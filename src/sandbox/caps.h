@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jail/cgroup.h"
@@ -21,6 +22,9 @@ struct KeptCap {
 
 // `manifest` null: of any run here. `groups` is what the host gives QEMU.
 std::vector<KeptCap> kept_caps(const jail::CgroupCaps& groups, const manifest::Manifest* manifest);
+
+// The cap that a run's reason says was hit ("cap.network": "network.bytes"), or "" for one that is none.
+std::string cap_behind(std::string_view reason);
 
 // A keeper for people: "host_cgroup_v2" is "a control group (v2) around QEMU". Its name, if it is unknown.
 std::string describe_keeper(const std::string& keeper);

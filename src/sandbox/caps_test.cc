@@ -72,5 +72,17 @@ TEST(KeptCaps, OfNetworkAndMemoryWhereThereAreAny) {
   EXPECT_EQ(find(caps, "memory_files").limit, "1000");
 }
 
+TEST(KeptCaps, AreNamedByTheReasonsThatTheyEndRunsWith) {
+  manifest::Manifest manifest;
+  manifest.egress.emplace_back();
+  const auto caps = kept_caps({}, &manifest);
+  for (const char* reason :
+       {"rating.reached", "cap.output", "cap.memory", "cap.network", "result.too_large"}) {
+    EXPECT_NE(cap_behind(reason), "") << reason;
+    EXPECT_EQ(find(caps, cap_behind(reason)).cap, cap_behind(reason)) << "what was hit is what is kept";
+  }
+  for (const char* other : {"", "guest.failed", "cap.", "idle.reached"}) EXPECT_EQ(cap_behind(other), "");
+}
+
 }  // namespace
 }  // namespace firestop::sandbox

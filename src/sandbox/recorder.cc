@@ -25,6 +25,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t kMostWaiting = 4096;       // crossings
 constexpr size_t kMostContents = 1u << 20;  // of one run; beyond, the guest is flooding
+constexpr std::chrono::milliseconds kHoldUp{50};
 
 Json list_of(const std::vector<std::string>& texts) {
   JsonArray out;
@@ -81,8 +82,8 @@ Recorder::Recorder(std::string directory, std::unique_ptr<evidence::HostKey> key
 
 Recorder::~Recorder() = default;
 
-Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& run,
-                                                  const std::string& anchor) {
+Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& run, const std::string& anchor,
+                                                  evidence::LogLimits limits) {
   TRY_ASSIGN(auto loaded, evidence::HostKey::load_or_make(config_directory()));
   auto key = std::make_unique<evidence::HostKey>(std::move(loaded));
   evidence::Anchor given;
@@ -91,8 +92,8 @@ Result<std::unique_ptr<Recorder>> Recorder::begin(const Plan& plan, OwnedRun& ru
   }
   const JsonObject begin{{"name", plan.name}, {"manifest_digest", plan.seal.digest}, {"version", version()}};
   std::string directory = join_path(run.directory(), kEvidence);
-  TRY_ASSIGN(auto log, evidence::Log::create(directory, run.record().id, *key, begin, evidence::LogLimits{},
-                                             std::move(given)));
+  TRY_ASSIGN(auto log,
+             evidence::Log::create(directory, run.record().id, *key, begin, limits, std::move(given)));
   return std::unique_ptr<Recorder>(new Recorder(std::move(directory), std::move(key), std::move(log)));
 }
 
@@ -212,8 +213,10 @@ void Recorder::alarm(const std::string& credential, const std::string& action) {
   append(Vantage::kHost, "alarm", {{"credential", credential}, {"action", action}});
 }
 
-void Recorder::cap_hit(const std::string& cap, const Json& limit) {
-  append(Vantage::kHost, "cap.hit", {{"cap", cap}, {"limit", limit}});
+void Recorder::cap_hit(const std::string& cap, const std::vector<KeptCap>& kept) {
+  const auto known =
+      std::find_if(kept.begin(), kept.end(), [&](const auto& each) { return each.cap == cap; });
+  append(Vantage::kHost, "cap.hit", {{"cap", cap}, {"limit", known == kept.end() ? "" : known->limit}});
 }
 
 void Recorder::denied(const channel::Denied& denied) {
@@ -233,6 +236,7 @@ void Recorder::watch(Loop& loop, int socket, std::function<void(Error)> failed, 
   on_failed_ = std::move(failed);
   on_done_ = std::move(done);
   socket_ = socket;
+  loop_ = &loop;
   heard_ = steady_clock::now();
   socket_watch_ = loop.watch(socket, Loop::kReadable, [this](int) { ready(); });
   clock_watch_ = loop.every(std::chrono::seconds(1), [this] { tick(); });
@@ -242,6 +246,8 @@ void Recorder::unwatch() {
   join_crossings(Join::kAll);
   socket_watch_.reset();
   clock_watch_.reset();
+  hold_watch_.reset();
+  loop_ = nullptr;
   on_failed_ = {};
   on_done_ = {};
 }
@@ -259,6 +265,19 @@ void Recorder::ready() {
     const auto told = on_done_;  // may end the watch
     told();
   }
+  if (loop_ && socket_watch_ && log_->crowded()) hold_up();
+}
+
+// The collectors wait, and freeze the container while they do: so an anchor that is slow holds up the agent,
+// and what is not anchored stays little.
+void Recorder::hold_up() {
+  socket_watch_->set_events(0);
+  hold_watch_ = loop_->once(kHoldUp, [this] {
+    heard_ = steady_clock::now();
+    if (!socket_watch_) return;
+    if (log_->crowded()) return hold_up();
+    socket_watch_->set_events(Loop::kReadable);
+  });
 }
 
 void Recorder::drain() {
@@ -331,6 +350,10 @@ void Recorder::take(const channel::observed::Exec& m) {
                         {"argc", m.argc},
                         {"cut", m.cut},
                         {"cwd", evidence::json_of_bytes(m.cwd)}});
+  if (const auto* file = m.from_image ? executables_.find(m.file) : nullptr) {
+    data["digest"] = file->digest;
+    data["size"] = file->size;
+  }
   append(Vantage::kGuest, "process.exec", std::move(data));
 }
 
@@ -348,7 +371,7 @@ void Recorder::take(const channel::observed::Content& m) {
   if (contents_.size() >= kMostContents)
     return failed(
         Error{"evidence.full", "the sandbox ran more different programs and scripts than are kept", {}, 0});
-  contents_.push_back({"", m.size, 0});
+  contents_.push_back({"", m.size, 0, false});
   if (auto begun = log_->content().begin(); !begun) failed(begun.error());
 }
 
@@ -360,18 +383,23 @@ Result<void> Recorder::content_end() {
   TRY_ASSIGN(const auto stored, log_->content().end());
   contents_.back().digest = stored.digest;
   contents_.back().kept = stored.size;
+  contents_.back().cut = stored.cut;
   return {};
 }
 
 void Recorder::take(const channel::observed::Code& m) {
   JsonObject data = reference(m.content);
+  std::string note = m.note;
+  if (m.content != 0 && m.content <= contents_.size() && contents_[m.content - 1].cut)
+    note = "cut after " + std::to_string(contents_[m.content - 1].kept) +
+           " bytes: the record keeps no more of this run" + (note.empty() ? "" : "; " + note);
   data.merge(JsonObject{{"pid", m.pid},
                         {"at_us", m.at_us},
                         {"how", m.how},
                         {"path", evidence::json_of_bytes(m.path)},
                         {"interpreter", evidence::json_of_bytes(m.interpreter)},
                         {"writer", m.writer},
-                        {"note", m.note}});
+                        {"note", note}});
   append(Vantage::kGuest, "code", std::move(data));
 }
 

@@ -19,6 +19,7 @@
 #include "egress/crossing.h"
 #include "evidence/host_key.h"
 #include "evidence/log.h"
+#include "image/executables.h"
 #include "sandbox/guest_sockets.h"
 #include "sandbox/plan.h"
 #include "sandbox/run_store.h"
@@ -36,8 +37,12 @@ inline constexpr std::chrono::seconds kLongestJoin{2};
 class Recorder : private channel::observed::Receiver {
  public:
   // Begins the record: below run.directory(), with the host's key (made on first use). "evidence.*".
-  static Result<std::unique_ptr<Recorder>> begin(const Plan& plan, OwnedRun& run, const std::string& anchor);
+  static Result<std::unique_ptr<Recorder>> begin(const Plan& plan, OwnedRun& run, const std::string& anchor,
+                                                 evidence::LogLimits limits = {});
   ~Recorder() override;
+
+  // What the image can execute: whose digests stand beside the guest's words.
+  void executables(image::Executables known) { executables_ = std::move(known); }
 
   // The host's events. A record that cannot be written is told to the watcher, or to the next check().
   void plan(const Plan& plan, const RunRecord& record);
@@ -48,7 +53,8 @@ class Recorder : private channel::observed::Receiver {
   // With the guest's process, for which it may wait; in order.
   void crossing(const egress::Crossing& crossing);
   void alarm(const std::string& credential, const std::string& action);
-  void cap_hit(const std::string& cap, const codec::Json& limit);
+  // One of `kept`, which has its limit.
+  void cap_hit(const std::string& cap, const std::vector<KeptCap>& kept);
   void denied(const channel::Denied& denied);
   void lost(const std::string& what, uint64_t count);
   // What came back: of a run whose results were imported.
@@ -78,6 +84,7 @@ class Recorder : private channel::observed::Receiver {
   void append_crossing(const egress::Crossing& crossing, uint32_t pid);
   void ready();
   void tick();
+  void hold_up();
   void failed(Error error);
   Result<void> observed(const channel::observed::Observation& observation) override;
   Result<void> content_bytes(std::string_view bytes) override;
@@ -100,12 +107,14 @@ class Recorder : private channel::observed::Receiver {
   struct Kept {  // a content's bytes
     std::string digest;
     uint64_t size = 0, kept = 0;
+    bool cut = false;  // here, since the store is full
   };
 
   std::string directory_;
   std::unique_ptr<evidence::HostKey> key_;
   std::unique_ptr<evidence::Log> log_;
   channel::observed::Inbox inbox_{*this};
+  image::Executables executables_;
   std::vector<Kept> contents_;  // by id - 1
   struct Waiting {
     egress::Crossing crossing;
@@ -121,7 +130,8 @@ class Recorder : private channel::observed::Receiver {
   std::function<void(Error)> on_failed_;
   std::function<void()> on_done_;
   int socket_ = -1;
-  Loop::Handle socket_watch_, clock_watch_;
+  Loop* loop_ = nullptr;  // while watched
+  Loop::Handle socket_watch_, clock_watch_, hold_watch_;
 };
 
 }  // namespace firestop::sandbox

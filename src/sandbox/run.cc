@@ -247,6 +247,8 @@ class Life {
     TRY(check_room(run.directory(), room_for(plan)));
     TRY_ASSIGN(const auto boot, image::ensure(plan.manifest.image.recipe, events_.progress));
     TRY(plan.seal.check_image(boot.digest));
+    TRY_ASSIGN(auto executables, image::executables_of(boot));
+    recorder.executables(std::move(executables));
     steps.done("image");
     TRY_ASSIGN(const auto probe, vmm::probe_accelerator(boot.kernel, boot.initramfs, boot.root));
     if (!probe.why.empty()) notice("running without KVM, some six times slower: " + probe.why);
@@ -337,6 +339,18 @@ class Life {
     if (events_.notice) events_.notice(text);
   }
 
+  // FIRESTOP_TEST_RECORD_CONTENTS: bytes of programs and scripts that a run keeps, so that tests reach the
+  // end.
+  evidence::LogLimits record_limits() const {
+    evidence::LogLimits limits;
+    const char* given = std::getenv("FIRESTOP_TEST_RECORD_CONTENTS");
+    if (given == nullptr) return limits;
+    notice(std::string("FIRESTOP_TEST_RECORD_CONTENTS: the record keeps ") + given +
+           " bytes of what runs (for tests)");
+    limits.content_bytes = std::strtoull(given, nullptr, 10);
+    return limits;
+  }
+
   // This run's, until it has ended; not valid where `memory` is not granted.
   OwnedMemory& memory() { return memory_; }
 
@@ -391,7 +405,7 @@ void conclude(const Plan& plan, OwnedRun& run, const SessionEnd& end, OwnedMemor
 
 void close_record(Recorder& recorder, OwnedRun& run, RunEnd& out) {
   auto& record = run.record();
-  if (record.reason.starts_with("cap.")) recorder.cap_hit(record.reason.substr(4), record.message);
+  if (const std::string cap = cap_behind(record.reason); !cap.empty()) recorder.cap_hit(cap, record.caps);
   recorder.results(record);
   const auto closed = recorder.end(record);
   if (closed) return;
@@ -446,7 +460,7 @@ RunEnd run(const RunRequest& request, const RunEvents& events) {
   (void)write_file_atomic(owned->directory() + "/manifest.canonical", plan.seal.canonical);
 
   Life life(request, events);
-  auto recorder = Recorder::begin(plan, *owned, request.anchor);
+  auto recorder = Recorder::begin(plan, *owned, request.anchor, life.record_limits());
   Result<SessionEnd> ended = recorder ? life.live(plan, *owned, **recorder) : Unexpected(recorder.error());
   if (ended) {
     conclude(plan, *owned, *ended, life.memory(), out);

@@ -27,6 +27,11 @@ class ExitCodeTest(SandboxTest):
         self.firestop("run", status=240)  # no command anywhere
         self.firestop("run", "missing.yaml", "--", "true", status=240)
 
+    def caps_hit(self):
+        [record] = self.state.glob("firestop/runs/*/evidence/events.jsonl")
+        events = map(json.loads, record.read_text().splitlines())
+        return [event["data"] for event in events if event["kind"] == "cap.hit"]
+
     def test_242_what_this_version_cannot_enforce(self):
         for text, word in (("kind: verdict\ncapabilities: []\n", b"verdict"),):
             self.manifest(text)
@@ -45,17 +50,20 @@ class ExitCodeTest(SandboxTest):
         done = self.firestop("run", "--json", "--", "sh", "-c", script, status=243)
         self.assertEqual(done.stdout, b"begun\n")
         self.assertEqual(self.ended(done)["error"]["code"], "rating.reached")
+        self.assertEqual(self.caps_hit(), [{"cap": "rating", "limit": "4s"}])
 
     def test_244_output_beyond_its_cap(self):
         self.manifest("limits: {memory: 256MiB, disk: 512MiB, output: 1MiB}\n")
         done = self.firestop("run", "--json", "--", "yes", status=244)
         self.assertEqual(len(done.stdout), 1 << 20)
         self.assertEqual(self.ended(done)["error"]["code"], "cap.output")
+        self.assertEqual(self.caps_hit(), [{"cap": "output", "limit": "1MiB"}])
 
     def test_244_memory(self):
         self.manifest("")
         done = self.firestop("run", "--json", "--", "python3", "-c", HOG, status=244)
         self.assertEqual(self.ended(done)["error"]["code"], "cap.memory")
+        self.assertEqual(self.caps_hit(), [{"cap": "memory", "limit": "256MiB"}])
 
     def test_245_the_machine_dies_under_way(self):
         self.manifest("")

@@ -47,28 +47,31 @@ Result<void> write(int argc, char** argv) {
   if (argc > 6) {
     TRY_ASSIGN(given, open_anchor(argv[6]));
   }
-  uint64_t accepted = 1;
-  const auto told = [&](const std::string& line) -> Result<void> {
-    if (given) TRY(given(line));
-    const std::string text = std::to_string(accepted) + "\n";
+  uint64_t told = 0;
+  const auto tell = [&told](const Log& log) -> Result<void> {
+    if (log.covered() == told) return {};
+    while (!log.anchored()) ::usleep(1000);  // so that every so many events are a checkpoint
+    told = log.covered();
+    const std::string text = std::to_string(told) + "\n";
     if (::write(1, text.data(), text.size()) < 0) return fail_errno("evidence.write", "cannot tell");
     return {};
   };
   const codec::JsonObject begin{
       {"name", "made-up"}, {"manifest_digest", std::string(64, 'a')}, {"version", "0"}};
-  TRY_ASSIGN(auto log, Log::create(directory, run, key, begin, limits, told));
+  TRY_ASSIGN(auto log, Log::create(directory, run, key, begin, limits, std::move(given)));
+  TRY(tell(*log));
   TRY(log->append(Vantage::kGuest, "collectors",
                   {{"working", codec::JsonArray{"processes", "code"}}, {"missing", codec::JsonArray{}}}));
   for (uint64_t i = 0; events == 0 || i < events; ++i) {
-    accepted = log->count() + 1;
     TRY(event(*log, i));
+    TRY(tell(*log));
   }
   const bool loses = std::getenv("EVIDENCE_WRITER_LOSES") != nullptr;
   if (loses) TRY(log->append(Vantage::kGuest, "lost", {{"what", "files"}, {"count", 3}}));
   TRY(log->append(Vantage::kGuest, "collectors.done", {}));
-  accepted = log->count() + 1;
   TRY(log->close(
       {{"status", 0}, {"reason", ""}, {"message", ""}, {"complete", true}, {"lost", 0}, {"alarms", 0}}));
+  TRY(tell(*log));
   return write_attestation(directory, key);
 }
 
