@@ -172,7 +172,8 @@ void CodeCapture::executes(const FileEvent& event) {
 void CodeCapture::look_at(Process& process) {
   if (process.known) return;
   process.known = true;
-  process.executable = link_at(proc(process.pid, "exe"));
+  // Of one that has ended, audit's word is left.
+  if (std::string now = link_at(proc(process.pid, "exe")); !now.empty()) process.executable = std::move(now);
   process.image_program = false;
   for (const ExecutedFile& file : process.files)
     if (file.path == process.executable) process.image_program = file.from_image;
@@ -289,6 +290,7 @@ void CodeCapture::executed(const AuditEvent& event) {
     exec.content = file->captured.content;
   }
   const Language language = language_of(exec.file, event.argv.empty() ? "" : event.argv[0]);
+  if (!late && !process->known) process->executable = exec.file;
   processes_.told_executed(*process, exec);
   if (process->hidden) return;
   const CodeArguments arguments = code_arguments(language, event.argv);

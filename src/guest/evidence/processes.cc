@@ -42,6 +42,7 @@ void Processes::take(const ProcEvent& event) {
   if (event.kind == ProcEvent::Kind::kExec) {
     ++process->executions_due;
     process->known = false;
+    process->executable.clear();
     process->argv.clear();
     process->told.clear();
     // The kernel has ended all other threads, and told of it before.

@@ -118,7 +118,10 @@ void ScriptInput::tell_rest(Process& process, Reader& reader) {
     reader.bytes = rest_of(reader.file.get());
     reader.file.reset();
   }
-  if (!reader.bytes.empty())
+  // That it was cut is told also where the part before was the last that there was room for.
+  const bool cut = reader.cut && !reader.cut_told;
+  reader.cut_told = reader.cut;
+  if (!reader.bytes.empty() || cut)
     tell_(process, reader.typed ? "typed" : "stdin", reader.bytes,
           reader.cut ? "cut after " + std::to_string(reader.total) + " bytes" : "");
   reader.bytes.clear();

@@ -44,7 +44,7 @@ class ScriptInput {
   static constexpr size_t kMostBytes = 1u << 20;  // of a process's program
   static constexpr size_t kMostPart = 256u << 10;
   struct Reader {
-    bool decided = false, typed = false, all = false, cut = false;
+    bool decided = false, typed = false, all = false, cut = false, cut_told = false;
     UniqueFd file;  // standard input, when it is a file
     int64_t since_ms = 0;
     size_t total = 0;
