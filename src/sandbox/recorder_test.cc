@@ -123,7 +123,8 @@ TEST_F(RecorderTest, ExecutablesOfTheImageHaveTheirDigests) {
   EXPECT_EQ(seen[0].int_or("size", 0), 4);
   EXPECT_EQ(seen[0].find("kept"), nullptr) << "these bytes are in the image, not in the record";
   EXPECT_EQ(seen[1].find("digest"), nullptr);
-  for (const size_t own : {2, 3}) EXPECT_EQ(seen[own].string_or("digest", ""), sha256_hex("echo mine\n"));
+  for (const size_t own : {size_t{2}, size_t{3}})
+    EXPECT_EQ(seen[own].string_or("digest", ""), sha256_hex("echo mine\n"));
   EXPECT_EQ(seen[3].int_or("kept", 0), 10);
 }
 

@@ -275,8 +275,10 @@ class Inv11AtATerminal(Recorded):  # 15 s
 class Inv11TenThousandScripts(Recorded):  # 40 s
     """Each another, as fast as the machine goes: all are in the record, or what is missing is counted."""
 
+    limit = 1800
+
     def test_inv11_each_is_kept_or_counted(self):
-        count = int(os.environ.get("FIRESTOP_SCRIPTS", "2000"))
+        count = int(os.environ.get("FIRESTOP_SCRIPTS", "1000"))
         self.manifest("limits: {memory: 384MiB, disk: 512MiB}\nrating: 30m\n")
         # Most are sourced, since a process costs 30 ms under emulation; every twentieth is a process of its own.
         out = self.run_in(f"""
