@@ -1,8 +1,4 @@
 // `firestop network RUN`: what crossed, and what tried to.
-#include "sandbox/network.h"
-
-#include "base/file.h"
-#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/record_place.h"
 #include "cli/record_view.h"
@@ -15,12 +11,11 @@ namespace firestop::cli {
 namespace {
 
 using egress::Crossing;
-using sandbox::RunStore;
 
 // A crossing, and who made it where that is known.
 struct Made {
   Crossing crossing;
-  std::string process;         // "curl (12)", for people
+  std::string process;         // "curl (12)", for people; "-" where it is not known
   codec::Json process_json{};  // or null
 };
 
@@ -48,21 +43,6 @@ Style style_of(const Crossing& crossing) {
   return crossing.verdict == "denied" ? Style::kYellow : Style::kRed;
 }
 
-// The lines of network.jsonl; one that was half written at a crash is left out.
-Result<std::vector<Made>> crossings_of(const std::string& path) {
-  std::vector<Made> out;
-  auto text = read_file(path, 2 * sandbox::kMostNetworkLog);
-  if (!text && text.error().sys_errno == ENOENT) return out;
-  if (!text) return tl::unexpected(text.error());
-  for (size_t from = 0; from < text->size();) {
-    const size_t end = std::min(text->find('\n', from), text->size());
-    if (const auto json = codec::parse_json(std::string_view(*text).substr(from, end - from)))
-      if (auto crossing = egress::crossing_of(*json)) out.push_back({std::move(*crossing), "-"});
-    from = end + 1;
-  }
-  return out;
-}
-
 // Of a record; what is no crossing is left out.
 std::vector<Made> crossings_of(const story::Story& story) {
   std::vector<Made> out;
@@ -82,25 +62,14 @@ struct Told {
   uint64_t lost = 0;
 };
 
-// Of the record; of runs without one, of network.jsonl.
 Result<Told> crossings(const std::string& word, Context& context) {
-  TRY_ASSIGN(const RecordPlace found, find_record(word, context));
+  TRY_ASSIGN(const auto record, open_record(word, context));
   Told told;
-  if (exists(join_path(found.directory, "events.jsonl"))) {
-    TRY_ASSIGN(const auto record, open_record(word, context));
-    told.crossings = crossings_of(record.story);
-    const codec::Json* rules = record.story.plan.find("egress");
-    told.network_used = rules && rules->as_array() && !rules->as_array()->empty();
-    if (const auto lost = record.story.lost.find("network"); lost != record.story.lost.end())
-      told.lost = lost->second;
-    return told;
-  }
-  const RunStore store(state_directory());
-  TRY_ASSIGN(const auto run, store.find(word));
-  TRY_ASSIGN(told.crossings,
-             crossings_of(join_path(store.directory_of(run.record.id), sandbox::kNetworkLog)));
-  told.network_used = run.record.network.used;
-  told.lost = run.record.network.lost;
+  told.crossings = crossings_of(record.story);
+  const codec::Json* rules = record.story.plan.find("egress");
+  told.network_used = rules && rules->as_array() && !rules->as_array()->empty();
+  if (const auto lost = record.story.lost.find("network"); lost != record.story.lost.end())
+    told.lost = lost->second;
   return told;
 }
 
@@ -156,7 +125,7 @@ CommandSpec network_command() {
           "Every name that was asked for, connection, request and datagram of a run, in order: whether it "
           "was allowed, by which rule, if not, why (docs/egress.md has the codes), and which process of the "
           "guest it was, where the collectors saw it. Credentials appear by name only.\n\n"
-          "With --json: an array of objects, as in the run's network.jsonl, with `process`.",
+          "With --json: an array of objects, each with `process`.",
       .positionals = {run_or_directory()},
       .options = {json_option()},
       .examples = {{"firestop network fix", "the newest run that is named fix"},

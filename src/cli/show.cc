@@ -44,7 +44,7 @@ std::string network_text(const RunRecord::Network& network) {
   return count(network.allowed, "allowed, ") + count(network.denied, "denied, ") +
          count(network.failed, "failed, ") + (network.alarms > 0 ? count(network.alarms, "alarms, ") : "") +
          (network.lost > 0 ? count(network.lost, "lost, ") : "") + format_bytes(network.bytes) +
-         " on the link (network.jsonl)";
+         " on the link";
 }
 
 std::string steps_text(const RunRecord& record, const Terminal& terminal) {

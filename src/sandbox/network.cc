@@ -1,15 +1,11 @@
 #include "sandbox/network.h"
 
-#include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "base/file.h"
-#include "base/path.h"
 #include "credentials/source_process.h"
-#include "egress/crossing_json.h"
 
 namespace firestop::sandbox {
 namespace {
@@ -40,8 +36,7 @@ struct Started {
 
 Result<std::unique_ptr<Network>> Network::make(egress::ProcessConfig config,
                                                const credentials::Bindings& bindings,
-                                               const manifest::NetworkLimits& limits,
-                                               const std::string& directory) {
+                                               const manifest::NetworkLimits& limits) {
   TRY_ASSIGN(egress::Seam seam,
              egress::make_seam({.rate = limits.rate.value_or(0), .bytes = limits.bytes.value_or(0)}));
   // Before all others: it alone sees the operator's environment as it was.
@@ -57,18 +52,14 @@ Result<std::unique_ptr<Network>> Network::make(egress::ProcessConfig config,
   TRY_ASSIGN(auto process,
              egress::EgressProcess::start(kProgram, config, seam, std::move(socket), kReadyLimit));
   TRY(egress::self_test(process, seam.tap.get(), kSelfTestLimit));
-  TRY_ASSIGN(UniqueFd log,
-             open_file(join_path(directory, kNetworkLog), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600));
-  return std::unique_ptr<Network>(new Network(std::move(seam), std::move(sources.child), std::move(process),
-                                              std::move(log), limits.bytes.value_or(0)));
+  return std::unique_ptr<Network>(
+      new Network(std::move(seam), std::move(sources.child), std::move(process), limits.bytes.value_or(0)));
 }
 
-Network::Network(egress::Seam seam, Child sources, egress::EgressProcess process, UniqueFd log,
-                 uint64_t most_bytes)
+Network::Network(egress::Seam seam, Child sources, egress::EgressProcess process, uint64_t most_bytes)
     : seam_(std::move(seam)),
       sources_(std::move(sources)),
       process_(std::move(process)),
-      log_(std::move(log)),
       most_bytes_(most_bytes) {
   summary_.used = true;
   summary_.landlock = process_.ready().landlock;
@@ -135,12 +126,6 @@ void Network::record(const egress::Crossing& crossing) {
   if (crossing.verdict == "denied") ++summary_.denied;
   if (crossing.verdict == "failed") ++summary_.failed;
   if (told_) told_(crossing);
-  const std::string line = codec::write_json(egress::to_json(crossing)) + "\n";
-  logged_ += line.size();
-  if (logged_ > kMostNetworkLog)
-    lost(1);
-  else if (auto written = write_all(log_.get(), line); !written)
-    fail_with(Error{"record.write", "what crossed cannot be recorded: " + written.error().message, {}, 0});
   if (crossing.kind == egress::Crossing::Kind::kAlarm && watcher_.alarm) {
     const auto alarm = watcher_.alarm;  // may end the watch
     alarm(crossing.credential);

@@ -1,5 +1,4 @@
-// A run's network: the link of its guest, the process at the other end of it, and the file of what both tell
-// (network.jsonl in the run's directory).
+// A run's network: the link of its guest, and the process at the other end of it, which tells what crosses.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,13 @@
 
 namespace firestop::sandbox {
 
-inline constexpr const char* kNetworkLog = "network.jsonl";
-inline constexpr uint64_t kMostNetworkLog = 256u << 20;  // bytes; what is beyond is counted
-
 class Network {
  public:
   // Everything up to a self-test that was passed: a name that no rule has was asked for and denied. An error
-  // starts nothing and leaves nothing: those of egress/seam.h and egress/supervise.h, "file.*".
+  // starts nothing and leaves nothing: those of egress/seam.h and egress/supervise.h.
   static Result<std::unique_ptr<Network>> make(egress::ProcessConfig config,
                                                const credentials::Bindings& bindings,
-                                               const manifest::NetworkLimits& limits,
-                                               const std::string& directory);
+                                               const manifest::NetworkLimits& limits);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -54,7 +49,7 @@ class Network {
   const RunRecord::Network& summary() const { return summary_; }
 
  private:
-  Network(egress::Seam seam, Child sources, egress::EgressProcess process, UniqueFd log, uint64_t most_bytes);
+  Network(egress::Seam seam, Child sources, egress::EgressProcess process, uint64_t most_bytes);
   void take();
   void measure();
   void record(const egress::Crossing& crossing);
@@ -64,8 +59,7 @@ class Network {
   egress::Seam seam_;
   Child sources_;  // has the credentials' values; no pid without any
   egress::EgressProcess process_;
-  UniqueFd log_;
-  uint64_t logged_ = 0, most_bytes_ = 0;
+  uint64_t most_bytes_ = 0;
   RunRecord::Network summary_;
   Watcher watcher_;
   egress::Recorder told_;

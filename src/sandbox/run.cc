@@ -175,7 +175,7 @@ Finished judge(const SessionEnd& end, const manifest::Manifest& manifest) {
           ExitStatus::kCap, "credential.elsewhere",
           "a credential's placeholder was about to leave for where it does not belong; nothing left, and the "
           "run was ended, as its on_alarm says",
-          "network.jsonl in the run's directory says where it was going");
+          "`firestop network` says where it was going");
     case EndCause::kInterrupted:
       return Finished{128 + SIGINT, Error{"run.interrupted", "interrupted; the command was ended", {}, 0}};
     case EndCause::kFailed: {
@@ -289,8 +289,7 @@ class Life {
     steps.done("record");
     std::unique_ptr<Network> network;
     if (!plan.manifest.egress.empty()) {
-      TRY_ASSIGN(network,
-                 Network::make(plan.egress, plan.bindings, plan.manifest.limits.network, run.directory()));
+      TRY_ASSIGN(network, Network::make(plan.egress, plan.bindings, plan.manifest.limits.network));
       config.start.network = true;
       config.start.authority = network->ready().authority;
       config.start.authority_hash = network->ready().authority_hash;

@@ -83,7 +83,7 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
 // Whole names: what was half written has another behind them.
 bool stays(std::string_view name) {
   return name == "run.json" || name == "lock" || name == "manifest.yaml" || name == "manifest.canonical" ||
-         name == "console.log" || name == "network.jsonl" || name == "evidence";
+         name == "console.log" || name == "evidence";
 }
 
 Result<void> remove_work(const std::string& directory) {

@@ -62,7 +62,7 @@ struct RunRecord {
     bool operator==(const Denied&) const = default;
   };
   std::vector<Denied> denied;
-  // What crossed, and what tried to: counts over network.jsonl.
+  // What crossed, and what tried to: counts over the record's crossings.
   struct Network {
     bool used = false;      // the sandbox had a network
     bool landlock = false;  // the kernel took file access away from its process
@@ -95,7 +95,7 @@ class OwnedRun {
   const std::string& directory() const { return directory_; }  // 0700
   RunRecord& record() { return record_; }
   Result<void> save();  // atomically
-  // Removes the run's disks and temporary files: all but run.json, network.jsonl, evidence/, lock,
+  // Removes the run's disks and temporary files: all but run.json, evidence/, lock,
   // manifest.* and console.*.
   Result<void> remove_work_files();
 

@@ -191,12 +191,6 @@ class NetworkTest(RecordTest):
         self.assertEqual(crossings[1]["process"], {"index": 1, "name": "curl", "pid": 3})
         self.assertEqual(crossings[1]["kind"], "request")
 
-    def test_of_a_run_without_a_record(self):
-        directory = self.make_run(ONE)
-        (directory / "network.jsonl").write_text(
-            '{"kind": "name", "verdict": "denied", "code": "egress.no_rule", "host": "evil.example"}\n')
-        self.assertIn("evil.example", self.firestop("network", ONE).stdout)
-
 
 if __name__ == "__main__":
     main()

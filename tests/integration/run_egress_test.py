@@ -55,14 +55,9 @@ class EgressTest(SandboxTest):
         self.to_server = ["--connect-to", f"api.example.com:443=127.0.0.1:{self.server.port}",
                           "--upstream-ca", self.authority.certificate]
 
-    def crossings(self):
-        """What is told of the newest run's network."""
-        newest = sorted((self.state / "firestop/runs").glob("2*"))[-1]
-        return [json.loads(line) for line in (newest / "network.jsonl").read_text().splitlines()]
-
     def told(self, **members):
-        found = [c for c in self.crossings() if all(c.get(name) == value for name, value in members.items())]
-        self.assertTrue(found, f"{members} is not among {json.dumps(self.crossings(), indent=1)}")
+        found = [c for c in self.network_events() if all(c.get(name) == value for name, value in members.items())]
+        self.assertTrue(found, f"{members} is not among {json.dumps(self.network_events(), indent=1)}")
         return found[0]
 
 
@@ -389,7 +384,7 @@ class GuestRootTest(EgressTest):  # 26 s
             self.assertIn(answers.pop(name), ("", "9.9.9.9:53"))
         self.assertEqual({name: answer for name, answer in answers.items() if answer}, {})
         self.assertEqual(self.server.requests, [])
-        kinds = {c["kind"] for c in self.crossings()}
+        kinds = {c["kind"] for c in self.network_events()}
         self.assertLessEqual(kinds, {"name", "datagram"})
 
     def test_inv07_another_address_and_route_lead_nowhere(self):

@@ -37,6 +37,5 @@ class EgressTest(SandboxTest):
         return [json.loads(line) for line in out.splitlines()]
 
     def crossings(self, **members):
-        newest = sorted((self.state / "firestop/runs").glob("2*"))[-1]
-        lines = (newest / "network.jsonl").read_text().splitlines()
-        return [c for c in map(json.loads, lines) if all(c.get(name) == value for name, value in members.items())]
+        """What the newest run's record has of its network."""
+        return [c for c in self.network_events() if all(c.get(name) == value for name, value in members.items())]

@@ -126,6 +126,13 @@ class SandboxTest(unittest.TestCase):
 
     # ---- looking at what is left
 
+    def network_events(self):
+        """What crossed the newest run's network: the data of its record's events, each with its kind."""
+        newest = sorted((self.state / "firestop/runs").glob("2*"))[-1]
+        events = map(json.loads, (newest / "evidence/events.jsonl").read_text().splitlines())
+        return [{"kind": event["kind"].removeprefix("network."), **event["data"]} for event in events
+                if event["kind"].startswith("network.")]
+
     def check_records(self):
         """Every run that any test made has a record that is what firestop wrote, and fits the schema."""
         faults = []
