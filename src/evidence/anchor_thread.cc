@@ -59,7 +59,11 @@ struct AnchorThread::State {
   }
   // With the mutex held.
   Result<void> told() {
-    if (error) return Unexpected(*std::exchange(error, std::nullopt));
+    if (error) {
+      Error told = std::move(*error);
+      error.reset();
+      return Unexpected(std::move(told));
+    }
     if (busy && Clock::now() >= until)
       return fail("evidence.anchor",
                   "the anchor did not take a checkpoint within " + std::to_string(most.count()) + " ms");

@@ -2,7 +2,9 @@
 import html
 import json
 import pathlib
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from sandbox_test import SandboxTest, main  # noqa: E402
@@ -51,6 +53,34 @@ class RecordTest(SandboxTest):
         trace.write_text(json.dumps({"command": "cd repo && exec sh agent.sh", "exit": 0}) + "\n")
         found = self.firestop("reconcile", "story", "--trace", trace, status=3).stdout.decode()
         self.assertIn(script["path"], found)
+
+
+class AnchorTest(SandboxTest):  # 30 s
+    def test_inv11_a_slow_anchor_holds_up_no_output(self):
+        self.manifest("")
+        anchor = self.folder / "anchor.jsonl"
+        # The second checkpoint, in the middle of the run, takes eight seconds.
+        slow = f"command:n=$(wc -l < {anchor}); cat >> {anchor}; test $n -ne 1 || {{ touch {anchor}.slow; sleep 8; }}"
+        anchor.touch()
+        process = self.start("run", "--name", "slow", "--anchor", slow, "--", "sh", "-c",
+                             "i=0; while [ $i -lt 500 ]; do i=$((i + 1)); /bin/true; echo $i; done",
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        before, longest, lines, began = None, 0, 0, None
+        for _ in process.stdout:
+            now = time.monotonic()
+            longest = max(longest, now - (before or now))
+            before, lines = now, lines + 1
+            if not began and pathlib.Path(f"{anchor}.slow").exists():
+                began = (now, lines)
+        self.assertEqual(process.wait(timeout=120), 0)
+        self.assertEqual(lines, 500)
+        self.assertTrue(began, "no checkpoint in the middle")
+        self.assertGreater(lines - began[1], 20, "it came too late to show anything")
+        self.assertLess(longest, 6)
+        found = self.json_of("log", "verify", "slow", "--anchor", anchor)
+        self.assertEqual(found["integrity"], "intact")
+        self.assertTrue(found["complete"])
+        self.assertEqual(len(anchor.read_text().splitlines()), found["anchored"])
 
 
 if __name__ == "__main__":
