@@ -1,5 +1,6 @@
 #include "erofs/reader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -93,6 +94,19 @@ TEST(Reader, GivesBackWhatWasWritten) {
   EXPECT_FALSE(files.contains("/link"));
   EXPECT_EQ(reader.each_file([](const auto&) -> Result<void> { return fail("stop", "here"); }).error().code,
             "stop");
+}
+
+// By erofs-utils 1.5: mkfs.erofs -Eforce-inode-extended -x-1.
+TEST(Reader, ReadsWhatAnotherWriterMade) {
+  auto image = open_file(FIRESTOP_SOURCE_DIR "/fuzz/corpus/erofs_read/mkfs.erofs", O_RDONLY);
+  ASSERT_TRUE(image);
+  const auto files = everything(Reader::open(std::move(*image)).value());
+  ASSERT_TRUE(files) << files.error().to_string();
+  const std::map<std::string, std::string> wanted = {{"/d/a", "hi\n"},
+                                                     {"/d/b", std::string(5000, 'x')},
+                                                     {"/d/e/c", std::string(4096, 'y')},
+                                                     {"/d/link", "hi\n"}};
+  EXPECT_EQ(*files, wanted);  // and a hundred empty ones
 }
 
 TEST(Reader, WhatIsNoImageIsSaid) {
