@@ -96,7 +96,7 @@ void Changes::directory_moved(const std::string& from, const std::string& to) {
 }
 
 void Changes::written(const FileEvent& event) {
-  if (!processes_.find(event.pid)) return;
+  if (!processes_.knows(event.pid)) return;
   const std::string path = place_of(event.fd);
   if (path.empty()) return;
   remember(path);
@@ -109,7 +109,7 @@ void Changes::written(const FileEvent& event) {
 }
 
 void Changes::changed(const AuditEvent& event) {
-  if (!processes_.find(event.pid)) return;
+  if (!processes_.knows(event.pid)) return;
   int from = AT_FDCWD, to = AT_FDCWD;
   if (event.number == SYS_renameat || event.number == SYS_renameat2 || event.number == SYS_unlinkat)
     from = static_cast<int>(event.arguments[0]);

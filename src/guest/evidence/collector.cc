@@ -17,6 +17,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "guest/evidence/audit.h"
@@ -199,8 +201,14 @@ class Collector {
     take_costs();
   }
 
+  // A process may begin and end, on another processor, while this reads first the one and then the other:
+  // costs of one that is not known yet wait for its begin.
   void take_costs() {
-    while (const auto cost = costs_.next()) processes_.take(*cost);
+    const int64_t now = now_ms();
+    for (auto& [cost, since] : std::exchange(early_costs_, {}))
+      if (!processes_.take(cost) && now - since < kLookMs) early_costs_.emplace_back(cost, since);
+    while (const auto cost = costs_.next())
+      if (!processes_.take(*cost)) early_costs_.emplace_back(*cost, now);
   }
 
   void take(const FileEvent& event) {
@@ -216,6 +224,9 @@ class Collector {
   }
 
   void take(const AuditEvent& event) {
+    // The connector told of its process, and of its execution, before: but maybe since it was listened to.
+    if (event.number == SYS_execve || event.number == SYS_execveat || !processes_.knows(event.pid))
+      take_processes();
     switch (event.number) {
       case SYS_execve:
       case SYS_execveat:
@@ -299,6 +310,7 @@ class Collector {
   bool watching_ = false;
   bool aside_ = false;  // kStandAside: lives, and watches nothing
   int64_t looked_ms_ = 0, said_ms_ = 0;
+  std::vector<std::pair<TaskCost, int64_t>> early_costs_;  // and since when
 };
 
 }  // namespace

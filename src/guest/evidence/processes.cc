@@ -54,6 +54,8 @@ void Processes::forked(const ProcEvent& event) {
   const Process* parent = find(event.parent);
   if (!parent && event.parent != 1) return;                                      // none of the container's
   if (auto old = running_.extract(event.pid); !old.empty()) ++lost_executions_;  // its end was never seen
+  if (event.pid >= known_.size()) known_.resize(std::max<size_t>(event.pid + 1, 2 * known_.size()));
+  known_[event.pid] = true;
   auto process = std::make_unique<Process>();
   process->pid = event.pid;
   process->parent = event.parent;
@@ -86,16 +88,17 @@ void Processes::thread_ended(const ProcEvent& event) {
   running_.erase(found);
 }
 
-void Processes::take(const TaskCost& cost) {
+bool Processes::take(const TaskCost& cost) {
   Process* process = find(cost.process);
   if (!process)
     for (auto at = ended_.rbegin(); at != ended_.rend() && !process; ++at)
       if ((*at)->pid == cost.process) process = at->get();
-  if (!process) return;
+  if (!process) return false;
   process->exit.user_us += cost.user_us;
   process->exit.system_us += cost.system_us;
   process->exit.max_rss_kib = std::max(process->exit.max_rss_kib, cost.max_rss_kib);
   ++process->costs;
+  return true;
 }
 
 Process* Processes::of(const AuditEvent& event) {

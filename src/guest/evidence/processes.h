@@ -62,11 +62,14 @@ class Processes {
   explicit Processes(Teller& teller) : teller_(teller) {}
 
   void take(const ProcEvent& event);
-  void take(const TaskCost& cost);
+  // False: of no process that is known yet.
+  bool take(const TaskCost& cost);
   // Of an execution: its process, if it is of the container. Say it with `told_executed`.
   Process* of(const AuditEvent& event);
   void told_executed(Process& process, channel::observed::Exec exec);
-  Process* find(uint32_t pid);
+  Process* find(uint32_t pid);  // one that runs
+  // Whether it is or was one of the container's: what a process did last may be heard of after its end.
+  bool knows(uint32_t pid) const { return pid < known_.size() && known_[pid]; }
 
   // Tells of ends that nothing is missing of; with `all` also of the others.
   enum class Which { kComplete, kAll };
@@ -87,6 +90,7 @@ class Processes {
   Teller& teller_;
   std::map<uint32_t, std::unique_ptr<Process>> running_;
   std::list<std::unique_ptr<Process>> ended_;
+  std::vector<bool> known_;  // by pid, of which there are at most 4 million
   uint64_t lost_executions_ = 0, lost_costs_ = 0;
 };
 
