@@ -95,11 +95,11 @@ bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
 // The call that a process waits in. It was
 // interrupted on its way to waiting, by us: it is given a moment to come there.
 std::string call_of(uint32_t pid) {
-  for (int i = 0; i < 3; ++i) {
+  for (useconds_t wait = 50; wait <= 3200; wait *= 2) {
     const auto text = read_kernel_file(proc(pid, "syscall"));
     if (!text) break;
     if (*text != "running") return *text;
-    ::usleep(100);
+    ::usleep(wait);
   }
   return "";
 }
