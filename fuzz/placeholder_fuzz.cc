@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "credentials/detector.h"
+#include "credentials/finder.h"
 #include "credentials/scrubber.h"
 
 using namespace firestop;
@@ -25,13 +26,37 @@ void in_pieces(std::string_view bytes, uint8_t cut, Feed feed) {
 
 }  // namespace
 
+// What is passed over quickly is nothing that would be found, and nothing of it was let go.
+static void check_passed_over(std::string_view bytes, uint8_t cut) {
+  static const auto matcher = std::make_shared<Matcher>(
+      std::vector<Matcher::Text>{{kText, 1}, {kValue, 1}, {"c2stMGExYjJjM2Q0", 1}, {"%25", 1}});
+  Finder quick(matcher, Finder::Hold::kEscapes), slow(matcher, Finder::Hold::kEscapes);
+  std::vector<Finder::Hit> found, wanted;
+  std::vector<std::pair<uint64_t, uint64_t>> held;
+  in_pieces(bytes, cut, [&](std::string_view piece) {
+    quick.feed(piece, found);
+    for (const char& c : piece) slow.feed({&c, 1}, wanted);
+    if (held.size() < 20) held.emplace_back(quick.position(), quick.held_from());
+  });
+  quick.finish(found);
+  slow.finish(wanted);
+  if (wanted.size() > 20) wanted.resize(20);
+  for (const auto& hit : wanted) {
+    FUZZ_CHECK(std::any_of(found.begin(), found.end(), [&](const Finder::Hit& one) {
+      return one.begin <= hit.begin && one.end == hit.end;
+    }));
+    for (const auto& [position, from] : held) FUZZ_CHECK(hit.end <= position || hit.begin >= from);
+  }
+  FUZZ_CHECK(wanted.empty() || matcher->prefilter().may_have(bytes));
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const uint8_t cut = data[0];
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
 
   static Detector detector({{.credential = "c", .variable = "V", .prefix = "sk-", .text = kText}});
-  const auto found = [](const std::string&) { return http::Denial{}; };
+  const auto found = [](const std::string&) { return std::optional<http::Denial>(http::Denial{}); };
   const auto bad = [](const std::string&) { return http::Denial{}; };
   for (const char* coding : {"", "gzip", "br"}) {
     const auto filter = detector.body_filter(coding, found, bad);
@@ -45,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!denied) FUZZ_CHECK(out == bytes);
     FUZZ_CHECK(out.find(kText) == std::string::npos);
   }
+  check_passed_over(bytes, cut);
   (void)detector.find(bytes);
   (void)detector.find_in_name(bytes);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace firestop {
 namespace {
@@ -46,6 +48,24 @@ class UvWatch final : public Loop::Watch {
 using PollWatch = UvWatch<uv_poll_t, std::function<void(int)>>;
 using TimerWatch = UvWatch<uv_timer_t, std::function<void()>>;
 using SignalWatch = UvWatch<uv_signal_t, std::function<void()>>;
+
+// One of those that come at the next turn; all of them share one timer.
+class SoonWatch final : public Loop::Watch {
+ public:
+  struct Body {
+    explicit Body(std::function<void()> what) : callback(std::move(what)) {}
+    std::function<void()> callback;
+    bool alive = true;
+  };
+  explicit SoonWatch(std::shared_ptr<Body> body) : body_(std::move(body)) {}
+  SoonWatch(const SoonWatch&) = delete;
+  SoonWatch& operator=(const SoonWatch&) = delete;
+  ~SoonWatch() override { body_->alive = false; }
+  void set_events(int) override {}
+
+ private:
+  std::shared_ptr<Body> body_;
+};
 
 // A request, not a handle: libuv has it until the work is done, whoever still waits for it.
 class WorkWatch final : public Loop::Watch {
@@ -96,13 +116,23 @@ void start_poll(uv_poll_t* poll, int events) {
 struct Loop::State {
   uv_loop_t loop;
   size_t pending = 0;  // pieces of work that libuv has
+  uv_timer_t soon_timer;
+  std::vector<std::shared_ptr<SoonWatch::Body>> soon;
+
+  void run_soon() {
+    for (const auto& body : std::exchange(soon, {}))
+      if (body->alive) body->callback();
+  }
 };
 
 Loop::Loop() : state_(std::make_unique<State>()) {
   must(uv_loop_init(&state_->loop));
+  must(uv_timer_init(&state_->loop, &state_->soon_timer));
+  state_->soon_timer.data = state_.get();
 }
 
 Loop::~Loop() {
+  uv_close(reinterpret_cast<uv_handle_t*>(&state_->soon_timer), nullptr);
   uv_run(&state_->loop, UV_RUN_NOWAIT);  // lets close callbacks run
   while (state_->pending > 0) uv_run(&state_->loop, UV_RUN_ONCE);
   uv_loop_close(&state_->loop);
@@ -115,7 +145,18 @@ Loop::Handle Loop::watch(int fd, int events, std::function<void(int)> callback) 
   return watch;
 }
 
+Loop::Handle Loop::soon(std::function<void()> callback) {
+  if (state_->soon.empty()) {
+    uv_update_time(&state_->loop);
+    must(uv_timer_start(
+        &state_->soon_timer, [](uv_timer_t* timer) { static_cast<State*>(timer->data)->run_soon(); }, 0, 0));
+  }
+  state_->soon.push_back(std::make_shared<SoonWatch::Body>(std::move(callback)));
+  return std::make_unique<SoonWatch>(state_->soon.back());
+}
+
 Loop::Handle Loop::once(std::chrono::milliseconds delay, std::function<void()> callback) {
+  if (delay.count() <= 0) return soon(std::move(callback));
   auto watch = std::make_unique<TimerWatch>(std::move(callback));
   must(uv_timer_init(&state_->loop, watch->handle()));
   uv_update_time(&state_->loop);

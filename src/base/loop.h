@@ -41,6 +41,8 @@ class Loop {
   void stop();  // run() returns after the current callback
 
  private:
+  Handle soon(std::function<void()> callback);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -71,6 +71,10 @@ void append_value(std::string& out, const Json& value, size_t depth, Layout layo
   }
 }
 
+bool needs_nothing(char c) {
+  return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
 // The escape of a control character, a quote or a backslash.
 void append_escape(std::string& out, char c) {
   constexpr std::string_view kNamed = "\b\t\n\f\r\"\\", kNames = "btnfr\"\\", kHex = "0123456789abcdef";
@@ -89,6 +93,11 @@ void append_escape(std::string& out, char c) {
 void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
   while (!text.empty()) {
+    size_t as_it_is = 0;
+    while (as_it_is < text.size() && needs_nothing(text[as_it_is])) ++as_it_is;
+    out.append(text.substr(0, as_it_is));
+    text.remove_prefix(as_it_is);
+    if (text.empty()) break;
     char32_t c = 0;
     size_t length = decode_utf8(text, c);
     if (length == 0) {

@@ -1,5 +1,7 @@
 #include "codec/utf8.h"
 
+#include <algorithm>
+
 namespace firestop::codec {
 namespace {
 
@@ -54,6 +56,10 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(length);
   }
   return true;
+}
+
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
 std::string printable(std::string_view text, size_t max_bytes) {

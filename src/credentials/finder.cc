@@ -18,9 +18,6 @@ Finder::Finder(std::shared_ptr<const Matcher> matcher, Hold hold)
   ring_mask_ = ring - 1;
   first_.begins.resize(ring);
   second_.begins.resize(ring);
-  for (size_t byte = 0; byte < dull_.size(); ++byte)
-    dull_[byte] = matcher_->step(Matcher::kStart, static_cast<unsigned char>(byte)) == Matcher::kStart &&
-                  !Unescape::is_special(static_cast<char>(byte));
 }
 
 void Finder::reset() {
@@ -52,7 +49,7 @@ void Finder::feed(std::string_view bytes, std::vector<Hit>& hits) {
     if (idle()) {
       // Most bytes change nothing at all.
       const size_t from = at;
-      while (at < bytes.size() && dull_[static_cast<unsigned char>(bytes[at])]) ++at;
+      at = matcher_->prefilter().find(bytes, from);
       position_ += at - from;
       if (at == bytes.size()) return;
     }

@@ -3,7 +3,6 @@
 // the stream they stand.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -56,7 +55,6 @@ class Finder {
   Matcher::State plain_ = Matcher::kStart;
   View first_, second_;  // one level of escapes undone, two
   uint64_t ring_mask_ = 0;
-  std::array<bool, 256> dull_{};  // begins neither a text nor an escape
 };
 
 }  // namespace firestop::credentials

@@ -8,9 +8,15 @@ namespace {
 
 constexpr Matcher::State kMissing = std::numeric_limits<Matcher::State>::max();
 
+std::vector<std::string_view> bytes_of(const std::vector<Matcher::Text>& texts) {
+  std::vector<std::string_view> out;
+  for (const auto& text : texts) out.emplace_back(text.bytes);
+  return out;
+}
+
 }  // namespace
 
-Matcher::Matcher(const std::vector<Text>& texts) {
+Matcher::Matcher(const std::vector<Text>& texts) : prefilter_(bytes_of(texts)) {
   for (const auto& text : texts) {
     for (const char c : text.bytes)
       if (auto& class_of = class_of_[static_cast<unsigned char>(c)]; class_of == 0)

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "credentials/prefilter.h"
+
 namespace firestop::credentials {
 
 class Matcher {
@@ -27,6 +29,8 @@ class Matcher {
   int found(State state) const { return nodes_[state].found; }
   // Bytes before here that may become one of the texts, as far as hold_from lets them count.
   uint32_t held(State state) const { return nodes_[state].held; }
+  // Where in a stream there can be nothing to find.
+  const Prefilter& prefilter() const { return prefilter_; }
   size_t longest() const { return longest_; }
   size_t length(int text) const { return lengths_[static_cast<size_t>(text)]; }
 
@@ -35,6 +39,7 @@ class Matcher {
     int found = kNone;
     uint32_t held = 0;
   };
+  Prefilter prefilter_;
   std::array<uint16_t, 256> class_of_{};  // bytes that no text has are one class
   size_t classes_ = 1;
   std::vector<State> next_;

@@ -23,10 +23,15 @@ class Replacer {
         same_length_(shape.same_length) {}
 
   void feed(std::string_view bytes, std::string& out) {
-    held_.append(bytes);
     hits_.clear();
     finder_.feed(bytes, hits_);
     merge();
+    if (held_.empty() && waiting_.empty() && settled() == finder_.position()) {
+      out.append(bytes);
+      base_ = finder_.position();
+      return;
+    }
+    held_.append(bytes);
     emit(settled(), out);
   }
   void finish(std::string& out) {
@@ -150,7 +155,7 @@ Scrubber::Scrubber(const std::vector<Known>& known) {
 }
 
 bool Scrubber::scrub(std::string& text) const {
-  if (!matcher_ || text.empty()) return false;
+  if (!matcher_ || !matcher_->prefilter().may_have(text)) return false;
   Replacer replacer(matcher_, forms_, {});
   std::string out;
   replacer.feed(text, out);

@@ -42,6 +42,7 @@ class SourceVault : public Vault {
     const auto found = entries_.find(credential);
     return found == entries_.end() ? std::vector<SharedSecret>{} : found->second.values;
   }
+  uint64_t changes() const override { return changes_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -83,13 +84,14 @@ class SourceVault : public Vault {
     ask();
   }
 
-  static Result<SharedSecret> take(Entry& entry, const SourceAnswer& answer) {
+  Result<SharedSecret> take(Entry& entry, const SourceAnswer& answer) {
     if (!answer.has_value) return fail("credential.unavailable", std::string(answer.bytes));
     entry.until = Clock::now() + answer.valid;
     if (!entry.values.empty() && entry.values.back()->same_as(answer.bytes)) return entry.values.back();
     TRY_ASSIGN(Secret secret, Secret::copy(answer.bytes));
     if (entry.values.size() >= kMostGiven) entry.values.erase(entry.values.begin());
     entry.values.push_back(std::make_shared<const Secret>(std::move(secret)));
+    ++changes_;
     return entry.values.back();
   }
 
@@ -117,6 +119,7 @@ class SourceVault : public Vault {
   std::map<std::string, Entry> entries_;
   std::deque<std::string> queue_;
   size_t waiting_ = 0;
+  uint64_t changes_ = 0;
   bool asking_ = false;
 };
 

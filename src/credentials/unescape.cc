@@ -25,13 +25,12 @@ size_t read_digits(std::string_view text, size_t at, int base, uint32_t& out) {
   return count;
 }
 
-struct Named {
+struct Entity {
   std::string_view name;
   char byte;
 };
-constexpr Named kNamed[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
-constexpr std::string_view kAfterBackslash = "/\\\"'nrtbf";
-constexpr std::string_view kMeans = "/\\\"'\n\r\t\b\f";
+constexpr Entity kEntities[] = {
+    {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
 
 }  // namespace
 
@@ -66,8 +65,9 @@ Unescape::Reading Unescape::read() const {
   if (text[0] == '\\') {
     if (text[1] == 'u') return fixed(2, 4, true);
     if (text[1] == 'x') return fixed(2, 2, false);
-    const size_t at = kAfterBackslash.find(text[1]);
-    return at == std::string_view::npos ? none() : byte(kMeans[at]);
+    for (const auto& [name, meaning] : kBehindBackslash)
+      if (text[1] == name) return byte(meaning);
+    return none();
   }
   if (text[1] == '#') {
     const bool hex = text.size() > 2 && (text[2] == 'x' || text[2] == 'X');
@@ -77,7 +77,7 @@ Unescape::Reading Unescape::read() const {
     if (from + digits >= text.size()) return text.size() < kMostPending ? more() : none();
     return digits > 0 && text[from + digits] == ';' ? is(value) : none();
   }
-  for (const auto& [name, meaning] : kNamed) {
+  for (const auto& [name, meaning] : kEntities) {
     if (text == name) return byte(meaning);
     if (name.starts_with(text)) return more();
   }

@@ -18,6 +18,13 @@ struct Unit {
 class Unescape {
  public:
   static bool is_special(char c) { return c == '%' || c == '\\' || c == '&'; }
+  // Escapes of a backslash and one character: that, and what it means.
+  struct Named {
+    char name, meaning;
+  };
+  static constexpr Named kBehindBackslash[] = {{'/', '/'},   {'\\', '\\'}, {'"', '"'},
+                                               {'\'', '\''}, {'n', '\n'},  {'r', '\r'},
+                                               {'t', '\t'},  {'b', '\b'},  {'f', '\f'}};
 
   template <typename Sink>
   void feed(const Unit& unit, Sink&& sink) {

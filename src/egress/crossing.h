@@ -21,7 +21,8 @@ struct Crossing {
   std::string method, path;  // path without query
   int status = 0;            // that the guest got
   std::string credential;    // its name
-  std::string detail;        // for people; bounded by kMostDetail
+  std::string in_body;  // credentials whose placeholders stood in the body, as the rule allows: "model forge"
+  std::string detail;   // for people; bounded by kMostDetail
   uint64_t bytes_out = 0, bytes_in = 0;
   int64_t started_us = 0, took_us = 0;  // started: microseconds since 1970
   uint16_t source_port = 0;             // of the guest's socket, to find its process

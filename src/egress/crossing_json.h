@@ -11,6 +11,9 @@ const char* to_string(Crossing::Kind kind);
 
 // Empty members are left out. Texts are cut to kMostDetail and made printable: the guest wrote most of them.
 codec::Json to_json(const Crossing& crossing);
+// The same with "type": "crossing", as write_json() would write it, without the values in between: there is
+// one for every request.
+void append_told(std::string& out, const Crossing& crossing);
 // "egress.bad_crossing" for what to_json() does not make.
 Result<Crossing> crossing_of(const codec::Json& json);
 

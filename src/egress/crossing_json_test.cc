@@ -17,6 +17,7 @@ Crossing full() {
   c.path = "/v2";
   c.status = 403;
   c.credential = "model";
+  c.in_body = "model forge";
   c.detail = "why";
   c.bytes_out = 7;
   c.bytes_in = 1ull << 62;
@@ -32,10 +33,29 @@ TEST(CrossingJson, ComesBackAsItWas) {
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(to_json(*back), json);
   EXPECT_EQ(back->bytes_in, 1ull << 62);
-  EXPECT_EQ(json.as_object()->size(), 18u);
+  EXPECT_EQ(json.as_object()->size(), 19u);
   Crossing least;
   least.verdict = "allowed";
   EXPECT_EQ(codec::write_json(to_json(least)), R"({"kind":"name","verdict":"allowed"})");
+}
+
+TEST(CrossingJson, IsToldInTheSameWords) {
+  Crossing odd = full(), least;
+  odd.path.assign(5000, 'x');
+  odd.host = "a\x1b]0;\x07\xff\"\\ \xc3\xa4\xe2\x80\xae\n";
+  odd.detail.assign(kMostDetail - 1, 'y');
+  odd.detail += "\xc3\xa4";
+  odd.bytes_out = ~0ull;
+  odd.took_us = -3;
+  odd.status = -1;
+  least.verdict = "allowed";
+  for (const Crossing& one : {full(), odd, least}) {
+    codec::Json json = to_json(one);
+    (*json.as_object())["type"] = "crossing";
+    std::string told;
+    append_told(told, one);
+    EXPECT_EQ(told, codec::write_json(json));
+  }
 }
 
 TEST(CrossingJson, WhatAGuestWroteIsBoundedAndPrintable) {

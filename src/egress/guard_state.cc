@@ -34,7 +34,10 @@ const std::string& GuardState::placeholder(std::string_view name) const {
 credentials::AwsKey GuardState::placeholder_key(const manifest::Credential& credential) const {
   credentials::AwsKey out("\x7f", placeholder(credential.name));
   for (const auto& one : placeholders_)
-    if (one.credential == credential.name && one.variable == credential.key_id) out.id = one.text;
+    if (one.credential == credential.name && !one.variable.empty()) {
+      if (one.variable == credential.key_id) out.id = one.text;
+      if (one.variable == credential.session_token) out.token = one.text;
+    }
   return out;
 }
 
@@ -54,27 +57,23 @@ void GuardState::add_known(const manifest::Credential& credential, const credent
   };
   add(key->id, theirs.id);
   add(key->secret, theirs.secret);
-  add(key->token, theirs.secret);
+  add(key->token, theirs.token.empty() ? theirs.secret : theirs.token);
 }
 
 std::shared_ptr<const credentials::Scrubber> GuardState::scrubber(std::string_view host) {
-  std::vector<std::pair<const manifest::Credential*, credentials::SharedSecret>> given;
-  std::vector<credentials::SharedSecret> values;
+  const uint64_t changes = vault ? vault->changes() : 0;
+  if (scrubbers_.size() > kMostHosts) scrubbers_.clear();
+  const auto found = scrubbers_.find(host);
+  if (found != scrubbers_.end() && found->second.changes == changes) return found->second.scrubber;
+  std::vector<credentials::Known> known;
   for (const auto& one : credentials_) {
     const auto rules = policy.rules_of(one.name);
     const auto has_host = [&](const Rule* rule) { return rule->has_host(host); };
     if (!vault || std::none_of(rules.begin(), rules.end(), has_host)) continue;
-    for (auto& value : vault->given(one.name)) {
-      given.emplace_back(&one, value);
-      values.push_back(std::move(value));
-    }
+    for (const auto& value : vault->given(one.name)) add_known(one, value, known);
   }
-  if (scrubbers_.size() > kMostHosts) scrubbers_.clear();
   auto& cached = scrubbers_[std::string(host)];
-  if (cached.scrubber && cached.values == values) return cached.scrubber;
-  std::vector<credentials::Known> known;
-  for (const auto& [credential, value] : given) add_known(*credential, value, known);
-  cached = {std::move(values), std::make_shared<credentials::Scrubber>(known)};
+  cached = {changes, std::make_shared<credentials::Scrubber>(known)};
   return cached.scrubber;
 }
 

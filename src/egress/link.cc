@@ -31,10 +31,9 @@ void LinkWriter::crossing(const Crossing& crossing) {
     ++all_lost_;
     return;
   }
-  codec::Json json = to_json(crossing);
-  codec::JsonObject& members = *json.as_object();
-  members["type"] = "crossing";
-  append(members);
+  told_.clear();
+  append_told(told_, crossing);
+  codec::append_frame(buffer_, codec::FrameType::kControl, 0, told_);
   flush();
 }
 

@@ -43,7 +43,7 @@ class LinkWriter {
   void append(const codec::JsonObject& message);
 
   int socket_;
-  std::string buffer_;
+  std::string buffer_, told_;
   size_t sent_ = 0;
   uint64_t lost_ = 0, all_lost_ = 0;
   bool broken_ = false;

@@ -11,8 +11,10 @@ namespace firestop::http {
 SocketStream::SocketStream(Loop& loop, UniqueFd socket, std::string already_read)
     : loop_(loop), socket_(std::move(socket)), already_read_(std::move(already_read)) {
   watch_ = loop_.watch(socket_.get(), 0, [this](int events) {
+    const bool readable = (events & (Loop::kReadable | Loop::kHangup)) != 0;
+    if (readable) drained_ = false;
     if ((events & Loop::kWritable) && writing_) writable_();
-    if ((events & (Loop::kReadable | Loop::kHangup)) && reading_) readable_();
+    if (readable && reading_) readable_();
   });
 }
 
@@ -28,8 +30,12 @@ ByteStream::Io SocketStream::read(char* buffer, size_t size) {
     update();
     return {State::kOk, taken};
   }
+  if (drained_) return {State::kWouldBlock, 0};
   const ssize_t got = ::recv(socket_.get(), buffer, size, 0);
-  if (got > 0) return {State::kOk, static_cast<size_t>(got)};
+  if (got > 0) {
+    drained_ = static_cast<size_t>(got) < size;
+    return {State::kOk, static_cast<size_t>(got)};
+  }
   if (got == 0) {
     ended_ = true;
     update();

@@ -31,7 +31,8 @@ class SocketStream final : public ByteStream {
   std::string already_read_;
   std::function<void()> readable_, writable_;
   bool reading_ = false, writing_ = false;
-  bool ended_ = false;  // the other side's half: a level-triggered hangup for ever
+  bool drained_ = false;  // nothing is there until the loop says so
+  bool ended_ = false;    // the other side's half: a level-triggered hangup for ever
   int events_ = 0;
   Loop::Handle watch_;
   Loop::Handle soon_;  // for already_read_

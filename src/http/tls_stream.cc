@@ -3,13 +3,10 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 namespace firestop::http {
 namespace {
-
-constexpr size_t kRecordSize = (16u << 10) + 512;  // a TLS record fits
 
 std::string last_error() {
   const unsigned long code = ERR_peek_last_error();
@@ -27,10 +24,11 @@ SslContextPtr make_tls_context(const SSL_METHOD* method) {
   SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_read_ahead(context.get(), 1);  // else each record takes two reads
   return context;
 }
 
-// OpenSSL's way to the stream below: writes go through, reads come in large pieces.
+// OpenSSL's way to the stream below.
 struct TlsStream::Bio {
   static TlsStream& self(BIO* bio) { return *static_cast<TlsStream*>(BIO_get_data(bio)); }
 
@@ -45,20 +43,11 @@ struct TlsStream::Bio {
   static int read(BIO* bio, char* data, size_t size, size_t* taken) {
     BIO_clear_retry_flags(bio);
     TlsStream& tls = self(bio);
-    *taken = 0;
-    if (tls.in_read_ == tls.in_.size()) {
-      tls.in_.resize(kRecordSize);
-      tls.in_read_ = 0;
-      const Io io = tls.under_->read(tls.in_.data(), tls.in_.size());
-      tls.in_.resize(io.bytes);
-      tls.under_state_ = io.state;
-      if (io.state == State::kWouldBlock) BIO_set_retry_read(bio);
-      if (io.state != State::kOk) return 0;
-    }
-    *taken = std::min(size, tls.in_.size() - tls.in_read_);
-    std::copy_n(tls.in_.data() + tls.in_read_, *taken, data);
-    tls.in_read_ += *taken;
-    return 1;
+    const Io io = tls.under_->read(data, size);
+    *taken = io.bytes;
+    tls.under_state_ = io.state;
+    if (io.state == State::kWouldBlock) BIO_set_retry_read(bio);
+    return io.state == State::kOk ? 1 : 0;
   }
 
   static long control(BIO* bio, int command, long, void*) {
@@ -167,6 +156,7 @@ ByteStream::Io TlsStream::read(char* buffer, size_t size) {
   ERR_clear_error();
   size_t bytes = 0;
   const int ok = SSL_read_ex(ssl_.get(), buffer, size, &bytes);
+  in_half_ = ok != 1;
   if (ok != 1 && SSL_want_write(ssl_.get()) && SSL_get_error(ssl_.get(), ok) == SSL_ERROR_WANT_WRITE) {
     read_wants_write_ = true;
     update();
@@ -218,18 +208,12 @@ void TlsStream::on_readable() {
   update();
 }
 
-void TlsStream::drop_buffer() {
-  std::string().swap(in_);
-  in_read_ = 0;
-}
-
 void TlsStream::update() {
   under_->pause_reading(!reading_);
   under_->wait_writable(writing_ || read_wants_write_);
   // Bytes that are no longer in the socket do not make it readable.
-  const bool held = in_read_ < in_.size() || SSL_pending(ssl_.get()) > 0;
+  const bool held = !in_half_ && SSL_has_pending(ssl_.get()) == 1;
   if (!reading_ || !held) {
-    if (!held) drop_buffer();
     soon_.reset();
   } else if (!soon_) {
     soon_ = loop_.once(std::chrono::milliseconds(0), [this] {

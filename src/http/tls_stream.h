@@ -48,14 +48,11 @@ class TlsStream final : public ByteStream {
   struct Bio;
   void go_on();
   void update();
-  void drop_buffer();
   void on_readable();
   Io outcome(int ok, size_t bytes);
 
   Loop& loop_;
   std::unique_ptr<ByteStream> under_;
-  std::string in_;  // read from below, not yet taken by OpenSSL; empty between callbacks
-  size_t in_read_ = 0;
   State under_state_ = State::kOk;  // of the last read below
   SslPtr ssl_;
   std::function<void(Result<void>)> done_;
@@ -63,7 +60,8 @@ class TlsStream final : public ByteStream {
   bool reading_ = false, writing_ = false;
   bool handshaking_ = false;
   bool read_wants_write_ = false;
-  bool dead_ = false;  // OpenSSL forbids all calls after a fatal error
+  bool in_half_ = false;  // what OpenSSL holds is no whole record
+  bool dead_ = false;     // OpenSSL forbids all calls after a fatal error
   Loop::Handle soon_;
 };
 
