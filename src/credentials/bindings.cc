@@ -29,8 +29,8 @@ constexpr size_t kMostBindings = 200;
 constexpr std::chrono::milliseconds kShortest = std::chrono::seconds(1), kLongest = std::chrono::hours(24);
 constexpr std::string_view kBindingKeys[] = {"hosts", "env", "file", "command", "cache", "oauth"};
 constexpr std::string_view kSourceKeys[] = {"env", "file", "command", "cache"};
-constexpr std::string_view kOAuthKeys[] = {"token_url",     "client_id", "client_secret",
-                                           "refresh_token", "scope",     "ca"};
+constexpr std::string_view kOAuthKeys[] = {"token_url", "client_id", "client_secret", "refresh_token",
+                                           "scope",     "ca",        "rotates"};
 
 class BindingsReader {
  public:
@@ -162,6 +162,13 @@ class BindingsReader {
       read_inner_source(*secret, out.client_secret.emplace());
     if (const auto scope = fields.get("scope")) out.scope = reader_.text(*scope, "scopes").value_or("");
     if (const auto ca = fields.get("ca")) out.ca = read_path(*ca);
+    const auto rotates = fields.get("rotates");
+    if (!rotates) return;
+    out.rotates = reader_.boolean(*rotates).value_or(false);
+    if (out.rotates && out.refresh_token.kind != Source::Kind::kFile)
+      reader_.fault(fields.key_position("rotates"), rotates->field,
+                    "has no file to write new refresh tokens to",
+                    "expected it beside refresh_token: {file: PATH} only");
   }
 
   const std::string& file_;

@@ -19,6 +19,7 @@
 //       client_id: firestop
 //       client_secret: {env: CLIENT_SECRET}     # if the server wants one
 //       refresh_token: {file: mail-refresh-token}
+//       rotates: true                           # the server gives new ones, which are written to that file
 //       scope: read
 #pragma once
 
@@ -48,7 +49,8 @@ struct OAuth {
   std::string client_id, scope;
   std::optional<Source> client_secret;
   Source refresh_token;
-  std::string ca;  // path of PEM certificates that are trusted for it besides the host's own; or ""
+  bool rotates = false;  // new refresh tokens are written to the file that the first one came from
+  std::string ca;        // path of PEM certificates that are trusted for it besides the host's own; or ""
 };
 
 struct Binding {

@@ -64,6 +64,7 @@ Json to_json(const Bindings& bindings) {
                      {"client_id", oauth->client_id},
                      {"scope", oauth->scope},
                      {"ca", oauth->ca},
+                     {"rotates", oauth->rotates},
                      {"client_secret", oauth->client_secret ? source_json(*oauth->client_secret) : Json()},
                      {"refresh_token", source_json(oauth->refresh_token)}};
     } else {
@@ -87,6 +88,7 @@ Result<Bindings> bindings_from_json(const Json& json) {
       to.client_id = oauth->string_or("client_id", "");
       to.scope = oauth->string_or("scope", "");
       to.ca = oauth->string_or("ca", "");
+      to.rotates = oauth->bool_or("rotates", false);
       const auto* secret = oauth->find("client_secret");
       if (secret && !secret->is_null()) {
         TRY_ASSIGN(to.client_secret.emplace(), source_from(*secret));

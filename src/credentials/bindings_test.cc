@@ -32,6 +32,7 @@ mail:
     client_id: firestop
     client_secret: {env: CLIENT}
     refresh_token: {file: /run/token}
+    rotates: true
     scope: read
 )",
                                        "/etc/x/credentials.yaml");
@@ -77,6 +78,10 @@ TEST(Bindings, WhatIsWrongIsSaidWithItsPlace) {
        "stands beside oauth"},
       {"model: {hosts: [a.example.com], oauth: {token_url: \"https://a/t\", client_id: x}}",
        "refresh_token: is missing"},
+      {"model: {hosts: [a.example.com], oauth: {token_url: \"https://a/t\", client_id: x, rotates: true, "
+       "refresh_token: "
+       "{env: T}}}",
+       "rotates: has no file to write new refresh tokens to"},
   };
   for (const auto& row : rows) {
     const auto bindings = parse_bindings(row.text, "f.yaml");

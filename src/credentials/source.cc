@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/process.h"
 #include "credentials/oauth.h"
 
@@ -95,8 +97,12 @@ Sources::~Sources() = default;
 Result<void> Sources::check() {
   for (const auto& [name, binding] : bindings_) {
     if (binding.oauth) {
-      const auto token = read_source(binding.oauth->refresh_token);
+      const auto& source = binding.oauth->refresh_token;
+      const auto token = read_source(source);
       if (!token) return wrap(token.error(), "credential " + name + ", refresh_token");
+      if (binding.oauth->rotates && ::access(parent_path(source.place).c_str(), W_OK) != 0)
+        return unavailable("credential " + name + ": no new refresh token could be written to " +
+                           source.place);
       if (!binding.oauth->client_secret) continue;
       const auto secret = read_source(*binding.oauth->client_secret);
       if (!secret) return wrap(secret.error(), "credential " + name + ", client_secret");
@@ -120,26 +126,40 @@ Result<Sources::Value> Sources::get(const std::string& name) {
   return fetch(name, binding->second);
 }
 
-Result<Sources::Value> Sources::fetch(const std::string& name, const Binding& binding) {
-  const auto keep = [&](Secret secret, milliseconds valid) {
-    const auto [place, fresh] =
-        cached_.insert_or_assign(name, Cached{std::move(secret), Clock::now() + valid});
-    return Value{&place->second.secret, valid};
-  };
-  if (binding.oauth) {
-    TRY_ASSIGN(AccessToken token, fetch_access_token(*binding.oauth));
-    return keep(std::move(token.secret), token.valid);
+Sources::Value Sources::keep(const std::string& name, Secret secret, milliseconds valid) {
+  const auto [place, fresh] = cached_.insert_or_assign(name, Cached{std::move(secret), Clock::now() + valid});
+  return {&place->second.secret, valid};
+}
+
+// RFC 6749, section 6: the server may give a new refresh token, and the old one may be good for nothing then.
+Result<Sources::Value> Sources::fetch_token(const std::string& name, const OAuth& oauth) {
+  const auto before = refresh_.find(name);
+  TRY_ASSIGN(AccessToken token,
+             fetch_access_token(oauth, before == refresh_.end() ? nullptr : &before->second));
+  if (token.refresh) {
+    const auto [now, fresh] = refresh_.insert_or_assign(name, std::move(*token.refresh));
+    if (oauth.rotates) {
+      if (!write_file_atomic(oauth.refresh_token.place, now->second.reveal(), 0600))
+        return unavailable("its new refresh token cannot be written to " + oauth.refresh_token.place);
+      refresh_.erase(now);  // the file has it, and another run's newer one later
+    }
   }
+  return keep(name, std::move(token.secret), token.valid);
+}
+
+Result<Sources::Value> Sources::fetch(const std::string& name, const Binding& binding) {
+  if (binding.oauth) return fetch_token(name, *binding.oauth);
   TRY_ASSIGN(Secret secret, read_source(binding.source));
   switch (binding.source.kind) {
     case Source::Kind::kFile:
-      return keep(std::move(secret), kFileValid);
+      return keep(name, std::move(secret), kFileValid);
     case Source::Kind::kCommand:
-      return keep(std::move(secret), binding.source.cache.count() > 0 ? binding.source.cache : kForever);
+      return keep(name, std::move(secret),
+                  binding.source.cache.count() > 0 ? binding.source.cache : kForever);
     case Source::Kind::kEnv:
       break;
   }
-  return keep(std::move(secret), kForever);
+  return keep(name, std::move(secret), kForever);
 }
 
 }  // namespace firestop::credentials

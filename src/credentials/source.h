@@ -42,9 +42,12 @@ class Sources {
     Clock::time_point until;
   };
   Result<Value> fetch(const std::string& name, const Binding& binding);
+  Result<Value> fetch_token(const std::string& name, const OAuth& oauth);
+  Value keep(const std::string& name, Secret secret, std::chrono::milliseconds valid);
 
   Bindings bindings_;
   std::map<std::string, Cached> cached_;
+  std::map<std::string, Secret> refresh_;  // tokens that servers gave in the place of those of the sources
 };
 
 }  // namespace firestop::credentials

@@ -1,5 +1,6 @@
 #include "credentials/source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -253,6 +254,65 @@ TEST_F(SourceTest, OAuthTokensAreFetchedAndRenewed) {
     EXPECT_THAT(token.error().to_string(), HasSubstr(what));
     EXPECT_THAT(token.error().to_string(), Not(HasSubstr("s3cret")));
   }
+}
+
+TEST_F(SourceTest, NewRefreshTokensAreUsedAndKeptWhereTheBindingSaysSo) {
+  const auto answer = [](const std::string& number) {
+    return http_answer(R"({"access_token":"access-token-)" + number +
+                       R"(","expires_in":0,"refresh_token":"refresh-s3cret-)" + number + "\"}");
+  };
+  for (const bool rotates : {false, true}) {
+    TokenServer server({answer("1"), answer("2"),
+                        http_answer(R"({"access_token":"access-token-3","expires_in":0})"), answer("4")});
+    Bindings bindings;
+    auto& oauth = bindings["mail"].oauth.emplace();
+    const std::string path = write("refresh", "refresh-s3cret-0");
+    oauth = {.token_url = server.url(),
+             .client_id = "me",
+             .scope = "read",
+             .refresh_token = file(path),
+             .rotates = rotates};
+    Sources sources(bindings);
+    ASSERT_TRUE(sources.check().has_value());
+    for (const char* number : {"1", "2", "3", "4"})
+      EXPECT_EQ(sources.get("mail")->secret->reveal(), std::string("access-token-") + number);
+    ASSERT_EQ(server.requests.size(), 4u);
+    // The third answer left the second's token in force.
+    for (const auto& [at, number] : {std::pair{0, "0"}, {1, "1"}, {2, "2"}, {3, "2"}})
+      EXPECT_THAT(server.requests[static_cast<size_t>(at)],
+                  HasSubstr(std::string("refresh_token=refresh-s3cret-") + number + "&"))
+          << at;
+    EXPECT_EQ(read_file(path).value(), rotates ? "refresh-s3cret-4" : "refresh-s3cret-0");
+    struct stat st{};
+    ASSERT_EQ(::stat(path.c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777, 0600u);
+  }
+}
+
+TEST_F(SourceTest, ANewRefreshTokenThatCannotBeWrittenIsToldAndNotLost) {
+  TokenServer server(
+      {http_answer(R"({"access_token":"access-token-1","refresh_token":"refresh-s3cret-1"})"),
+       http_answer(R"({"access_token":"access-token-2","refresh_token":"refresh-s3cret-2"})")});
+  Bindings bindings;
+  auto& oauth = bindings["mail"].oauth.emplace();
+  // A place that can be read, and where nobody can make a file.
+  const UniqueFd open(::open(write("refresh", "refresh-s3cret-0").c_str(), O_RDONLY | O_CLOEXEC));
+  oauth = {.token_url = server.url(),
+           .client_id = "me",
+           .scope = "read",
+           .refresh_token = file("/proc/self/fd/" + std::to_string(open.get())),
+           .rotates = true};
+  Sources sources(bindings);
+  for (int i = 0; i < 2; ++i) {
+    const auto token = sources.get("mail");
+    ASSERT_FALSE(token.has_value());
+    EXPECT_THAT(token.error().to_string(), HasSubstr("cannot be written to /proc/self/fd/"));
+    EXPECT_THAT(token.error().to_string(), Not(HasSubstr("s3cret")));
+  }
+  ASSERT_EQ(server.requests.size(), 2u);
+  EXPECT_THAT(server.requests[1], HasSubstr("refresh_token=refresh-s3cret-1&"));
+  oauth.refresh_token = file(folder + "/none/refresh");
+  EXPECT_FALSE(Sources(bindings).check().has_value());
 }
 
 TEST(OAuth, AnswersAreReadStrictly) {
