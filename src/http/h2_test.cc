@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "http/h2_client.h"
+#include "http/h2_native.h"
 #include "http/h2_server.h"
 
 namespace firestop::http {
@@ -391,6 +392,38 @@ TEST_F(H2Test, RequestsThatCouldBeReadInTwoWaysReachNobody) {
   run_until([&] { return !taken_.empty() || !server_closed_.empty(); });
   ASSERT_EQ(taken_.size(), 1u) << server_closed_;
   EXPECT_EQ(taken_[0]->head.authority.host, "a.example");
+}
+
+// RFC 8441: a client may ask for it only after it was offered; who asks all the same gets a stream error, and
+// the connection goes on.
+TEST_F(H2Test, AWebSocketInAStreamIsNotOfferedAndRefused) {
+  send_raw(std::string(kPreface) + frame(4, 0, 0, "") +
+           frame(1, 0x4, 1,
+                 fields({{":method", "CONNECT"},
+                         {":protocol", "websocket"},
+                         {":scheme", "https"},
+                         {":path", "/chat"},
+                         {":authority", "a.example"},
+                         {"sec-websocket-version", "13"}})) +
+           frame(1, 0x5, 3, fields(good())));
+  run_until([&] { return !taken_.empty(); });
+  ASSERT_EQ(taken_.size(), 1u);
+  EXPECT_EQ(taken_[0]->head.method, "GET");
+  std::string got(65536, '\0');
+  got.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(client_end_.get(), got.data(), got.size()))));
+  bool reset = false, settings = false;
+  for (size_t at = 0; at + 9 <= got.size();) {
+    const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(got[at + i])); };
+    const size_t length = byte(0) << 16 | byte(1) << 8 | byte(2), type = byte(3), ack = byte(4),
+                 stream = byte(8);
+    if (type == 3 && stream == 1) reset = byte(9 + 3) == NGHTTP2_PROTOCOL_ERROR;
+    if (type == 4 && ack == 0) settings = true;
+    for (size_t item = 9; type == 4 && item + 6 <= 9 + length; item += 6)
+      EXPECT_NE(byte(item + 1), static_cast<size_t>(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL));
+    at += 9 + length;
+  }
+  EXPECT_TRUE(settings);
+  EXPECT_TRUE(reset);
 }
 
 TEST_F(H2Test, ABodyThatIsNotAsLongAsSaidIsAborted) {
