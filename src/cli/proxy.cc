@@ -129,6 +129,7 @@ std::string crossing_text(const egress::Crossing& crossing, const Terminal& term
   if (crossing.status != 0) out += "  " + std::to_string(crossing.status);
   if (!crossing.rule.empty()) out += "  " + crossing.rule;
   if (!crossing.credential.empty()) out += "  credential " + crossing.credential;
+  if (!crossing.in_body.empty()) out += "  placeholder of " + crossing.in_body + " in the body";
   if (!crossing.code.empty()) out += "  " + crossing.code;
   if (!crossing.detail.empty()) out += "  " + crossing.detail;
   return printable(out) + "\n";
@@ -240,9 +241,9 @@ class Proxy {
 
   void tell(const egress::Crossing& crossing) {
     if (!context_.json) return say(crossing_text(crossing, context_.terminal));
-    codec::Json line = egress::to_json(crossing);
-    if (auto* object = line.as_object()) (*object)["type"] = "crossing";
-    say(codec::write_json(line) + "\n");
+    std::string line;
+    egress::append_told(line, crossing);
+    say(line += '\n');
   }
 
   // What cannot be told does not go on crossing, a reader that went away included.

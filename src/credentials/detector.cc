@@ -19,6 +19,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// Of what was found, the first that may not stand there.
+std::optional<Denial> judge(const std::vector<Finder::Hit>& hits, const std::vector<std::string>& names,
+                            const OnFound& found) {
+  for (const auto& hit : hits)
+    if (auto denial = found(names[static_cast<size_t>(hit.text)])) return denial;
+  return {};
+}
+
 // A body as it is: what may become a placeholder waits.
 class PlainFilter : public http::Filter {
  public:
@@ -30,7 +38,7 @@ class PlainFilter : public http::Filter {
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override {
     hits_.clear();
     finder_.feed(bytes, hits_);
-    if (!hits_.empty()) return deny();
+    if (auto denial = judge(hits_, *names_, found_)) return denial;
     const uint64_t held_from = finder_.held_from();
     if (held_.empty() && held_from == finder_.position()) {
       out.append(bytes);
@@ -47,7 +55,7 @@ class PlainFilter : public http::Filter {
   std::optional<Denial> finish(std::string& out) override {
     hits_.clear();
     finder_.finish(hits_);
-    if (!hits_.empty()) return deny();
+    if (auto denial = judge(hits_, *names_, found_)) return denial;
     out += held_;
     held_.clear();
     return {};
@@ -55,8 +63,6 @@ class PlainFilter : public http::Filter {
   size_t held() const override { return held_.size(); }
 
  private:
-  Denial deny() const { return found_((*names_)[static_cast<size_t>(hits_.front().text)]); }
-
   Finder finder_;
   Names names_;
   OnFound found_;
@@ -78,7 +84,7 @@ class CodedFilter : public http::Filter {
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override {
     hits_.clear();
     const auto read = inflate_->feed(bytes, [this](std::string_view text) { finder_.feed(text, hits_); });
-    if (!hits_.empty()) return deny();
+    if (auto denial = judge(hits_, *names_, found_)) return denial;
     if (!read) return bad_(read.error().message);
     held_.append(bytes);
     if (finder_.held_from() == finder_.position() || held_.size() > Detector::kMostHeld) {
@@ -91,7 +97,7 @@ class CodedFilter : public http::Filter {
   std::optional<Denial> finish(std::string& out) override {
     hits_.clear();
     finder_.finish(hits_);
-    if (!hits_.empty()) return deny();
+    if (auto denial = judge(hits_, *names_, found_)) return denial;
     if (any_ && !inflate_->ended()) return bad_("it ends too early");
     out += held_;
     held_.clear();
@@ -100,8 +106,6 @@ class CodedFilter : public http::Filter {
   size_t held() const override { return held_.size() + inflate_->memory(); }
 
  private:
-  Denial deny() const { return found_((*names_)[static_cast<size_t>(hits_.front().text)]); }
-
   Finder finder_;
   Names names_;
   OnFound found_;
@@ -138,7 +142,7 @@ Detector::Detector(const std::vector<Placeholder>& placeholders) {
 }
 
 const std::string* Detector::find(std::string_view text) {
-  if (!finder_ || text.empty()) return nullptr;
+  if (!finder_ || !matcher_->prefilter().may_have(text)) return nullptr;
   std::vector<Finder::Hit> hits;
   finder_->reset();
   finder_->feed(text, hits);

@@ -13,8 +13,8 @@
 
 namespace firestop::credentials {
 
-// Makes the denial for a placeholder of this credential.
-using OnFound = std::function<http::Denial(const std::string& credential)>;
+// Makes the denial for a placeholder of this credential; nothing: it may stand there.
+using OnFound = std::function<std::optional<http::Denial>(const std::string& credential)>;
 
 class Detector {
  public:

@@ -14,9 +14,10 @@ using codec::JsonObject;
 
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 constexpr std::string_view kKeyIdLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-constexpr size_t kUsual = 40;        // characters, where the manifest does not say
-constexpr size_t kLeastRandom = 22;  // of 62 letters: 130 bits
-constexpr size_t kMostPlaceholders = 200;
+constexpr size_t kUsual = 40;          // characters, where the manifest does not say
+constexpr size_t kLeastRandom = 22;    // of 62 letters: 130 bits
+constexpr size_t kSessionToken = 120;  // characters; AWS's have some hundreds
+constexpr size_t kMostPlaceholders = 300;
 
 // Without bias: bytes beyond the last whole multiple of the alphabet are thrown away.
 std::string random_text(std::string_view alphabet, size_t length) {
@@ -40,9 +41,12 @@ std::vector<Placeholder> make_placeholders(const std::vector<manifest::Credentia
         std::max<size_t>(credential.length == 0 ? kUsual : credential.length, prefix + kLeastRandom);
     out.push_back({credential.name, credential.env, credential.prefix,
                    credential.prefix + random_text(kLetters, usual - prefix)});
-    // As AWS makes them; tools check the shape.
+    // As AWS makes them; tools check the shape. Ids of temporary keys begin with ASIA.
+    const std::string kind = credential.session_token.empty() ? "AKIA" : "ASIA";
     if (!credential.key_id.empty())
-      out.push_back({credential.name, credential.key_id, "AKIA", "AKIA" + random_text(kKeyIdLetters, 16)});
+      out.push_back({credential.name, credential.key_id, kind, kind + random_text(kKeyIdLetters, 16)});
+    if (!credential.session_token.empty())
+      out.push_back({credential.name, credential.session_token, "", random_text(kLetters, kSessionToken)});
   }
   return out;
 }

@@ -18,8 +18,9 @@ struct Placeholder {
   std::string text;
 };
 
-// One a credential, and for sigv4 one more, of the access key's id. Different from each other and from every
-// run before; the last 22 characters or more (of the key's id 16) are random.
+// One a credential, and for sigv4 one more, of the access key's id, and of a session token where there is
+// one. Different from each other and from every run before; the last 22 characters or more (of the key's id
+// 16) are random.
 std::vector<Placeholder> make_placeholders(const std::vector<manifest::Credential>& credentials);
 
 // From the process that starts a run to the one that holds its doors.

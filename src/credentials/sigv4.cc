@@ -15,6 +15,7 @@ using http::same_name;
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr size_t kMostHeaders = 64;  // signed ones
+constexpr std::string_view kSessionToken = "X-Amz-Security-Token";
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 std::string hex(std::string_view bytes) {
@@ -263,16 +264,20 @@ std::optional<SigV4> SigV4::find(const http::RequestHead& head, std::string_view
   return out;
 }
 
-http::RequestHead SigV4::without_key(const http::RequestHead& head) const {
+http::RequestHead SigV4::without_key(const http::RequestHead& head, const AwsKey& key) const {
   http::RequestHead out = head;
+  const auto is_token = [&](std::string_view name, std::string_view value) {
+    return !key.token.empty() && same_name(name, kSessionToken) && value == key.token;
+  };
   if (place_ == Place::kHeader) {
     http::remove_headers(out.headers, "Authorization");
+    std::erase_if(out.headers, [&](const auto& one) { return is_token(one.name, one.value); });
     return out;
   }
   const size_t mark = out.target.find('?');
   std::string rest = out.target.substr(0, mark);
   for (const auto& [name, value] : parameters(head))
-    if (name != "X-Amz-Credential") rest += "&" + name + "=" + value;
+    if (name != "X-Amz-Credential" && !is_token(name, decoded(value))) rest += "&" + name + "=" + value;
   out.target = std::move(rest);
   return out;
 }

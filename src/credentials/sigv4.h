@@ -41,8 +41,8 @@ class SigV4 {
   static std::optional<SigV4> find(const http::RequestHead& head, std::string_view key_id);
 
   Payload payload() const { return payload_; }
-  // The head without what names the key's id.
-  http::RequestHead without_key(const http::RequestHead& head) const;
+  // The head without what names the key's id, and the session token if it is this key's.
+  http::RequestHead without_key(const http::RequestHead& head, const AwsKey& key) const;
   // Whether the signature is this key's. `body_hash`: with Payload::kBody the body's SHA-256 in hexadecimal.
   bool verify(const http::RequestHead& head, const AwsKey& key, std::string_view body_hash = {});
   // Signs the head, which may have changed since, with another key; after verify().

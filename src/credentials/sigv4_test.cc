@@ -124,7 +124,7 @@ TEST(SigV4, PresignedUrls) {
   auto sigv4 = SigV4::find(head, kExample.id);
   ASSERT_TRUE(sigv4);
   EXPECT_TRUE(sigv4->verify(head, kExample));
-  EXPECT_EQ(sigv4->without_key(head).target.find("EXAMPLE"), std::string::npos);
+  EXPECT_EQ(sigv4->without_key(head, kExample).target.find("EXAMPLE"), std::string::npos);
   const std::string before = head.target;
   sigv4->sign(head, kPlaceholder);
   auto theirs = SigV4::find(head, kPlaceholder.id);
@@ -151,6 +151,30 @@ TEST(SigV4, HeadersThatChangedOnTheWayAreSignedAnew) {
   EXPECT_EQ(header(head, "X-Amz-Security-Token"), "session-token");
   auto ours = SigV4::find(head, "AKIAREALREALREALREAL");
   EXPECT_TRUE(ours && ours->verify(head, AwsKey("AKIAREALREALREALREAL", "real-secret-real-secret")));
+}
+
+// Of temporary keys: the sandbox sends and signs a token of its own, and the origin gets the real one, or
+// none.
+TEST(SigV4, TokensOfTemporaryKeysAreReplaced) {
+  const AwsKey theirs("ASIAPLACEHOLDERPLACE", "placeholder-secret-placeholder", "placeholder-token");
+  const std::string names = "host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
+  RequestHead asked =
+      example("GET", "/", {{"x-amz-content-sha256", kEmpty}, {"X-Amz-Security-Token", theirs.token}});
+  asked.headers.push_back({"Authorization", authorization(theirs.id, names, std::string(64, 'a'))});
+  SigV4::find(asked, theirs.id)->sign(asked, theirs);
+  for (const auto& real : {AwsKey("ASIAREALREALREALREAL", "real-secret-real-secret", "real-token"),
+                           AwsKey("AKIAREALREALREALREAL", "real-secret-real-secret")}) {
+    RequestHead head = asked;
+    auto sigv4 = SigV4::find(head, theirs.id);
+    ASSERT_TRUE(sigv4 && sigv4->verify(head, theirs));
+    EXPECT_EQ(http::find_header(sigv4->without_key(head, theirs).headers, "X-Amz-Security-Token"), nullptr);
+    EXPECT_NE(http::find_header(sigv4->without_key(head, real).headers, "X-Amz-Security-Token"), nullptr)
+        << "another's";
+    sigv4->sign(head, real);
+    EXPECT_EQ(header(head, "X-Amz-Security-Token"), real.token);
+    auto ours = SigV4::find(head, real.id);
+    EXPECT_TRUE(ours && ours->verify(head, real));
+  }
 }
 
 TEST(SigV4, WhatIsNoSignatureIsNone) {

@@ -450,6 +450,7 @@ void ExchangeRelay::tell(const char* verdict) {
   if (const Filter* body = exchange_ ? exchange_->request_body() : nullptr; body && crossing_.detail.empty())
     crossing_.detail = body->detail();
   crossing_.detail.resize(std::min(crossing_.detail.size(), kMostDetail));
+  if (exchange_) crossing_.in_body = exchange_->in_body();
   context_.record(crossing_);
 }
 

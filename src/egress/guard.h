@@ -48,6 +48,8 @@ class Exchange {
   // After 101 both directions go through these two (null: as they are).
   virtual Filter* websocket_out() = 0;
   virtual Filter* websocket_in() = 0;
+  // For the record: credentials whose placeholders passed in what the guest sent (Crossing::in_body).
+  virtual std::string in_body() const { return {}; }
 };
 
 // How a connection may be used, decided before any byte of it is answered.

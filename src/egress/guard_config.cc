@@ -67,7 +67,7 @@ class Members {
 
 Json rule_json(const manifest::EgressRule& rule) {
   const auto& [where, name, preset, host, cidr, ports, methods, paths, protocol, private_addresses, websocket,
-               plain_text, ca, credential, git] = rule;
+               plain_text, ca, credential, placeholders_in_body, git] = rule;
   JsonArray numbers;
   for (const uint16_t port : ports) numbers.emplace_back(static_cast<int64_t>(port));
   JsonObject out{{"name", name},
@@ -82,7 +82,8 @@ Json rule_json(const manifest::EgressRule& rule) {
                  {"websocket", websocket},
                  {"plain_text", plain_text},
                  {"ca", ca},
-                 {"credential", credential}};
+                 {"credential", credential},
+                 {"placeholders_in_body", placeholders_in_body}};
   if (git) {
     const auto& [repository, fetch, push, deletes, options] = *git;
     out["git"] = JsonObject{{"repository", repository},
@@ -114,6 +115,7 @@ Result<manifest::EgressRule> rule_from(const Json& json) {
   out.plain_text = members.flag("plain_text");
   out.ca = members.text("ca");
   out.credential = members.text("credential");
+  out.placeholders_in_body = members.text("placeholders_in_body");
   if (const auto* git = json.find("git")) {
     Members of_git(*git);
     manifest::EgressRule::Git to;
@@ -131,10 +133,11 @@ Result<manifest::EgressRule> rule_from(const Json& json) {
 }
 
 Json credential_json(const manifest::Credential& credential) {
-  const auto& [where, name, env, inject, user, header, query, scheme, key_id, prefix, length, on_alarm] =
-      credential;
-  return JsonObject{{"name", name},     {"env", env},       {"inject", inject},    {"user", user},
-                    {"header", header}, {"query", query},   {"scheme", scheme},    {"key_id", key_id},
+  const auto& [where, name, env, inject, user, header, query, scheme, key_id, session_token, prefix, length,
+               on_alarm] = credential;
+  return JsonObject{{"name", name},     {"env", env},       {"inject", inject},
+                    {"user", user},     {"header", header}, {"query", query},
+                    {"scheme", scheme}, {"key_id", key_id}, {"session_token", session_token},
                     {"prefix", prefix}, {"length", length}, {"on_alarm", on_alarm}};
 }
 
@@ -149,6 +152,7 @@ Result<manifest::Credential> credential_from(const Json& json) {
   out.query = members.text("query");
   out.scheme = members.text("scheme");
   out.key_id = members.text("key_id");
+  out.session_token = members.text("session_token");
   out.prefix = members.text("prefix");
   out.length = static_cast<uint32_t>(members.number("length", 0, 4096));
   out.on_alarm = members.text("on_alarm");

@@ -1,6 +1,7 @@
 #include "egress/guard_exchange.h"
 
 #include <algorithm>
+#include <set>
 
 #include "credentials/inflate.h"
 #include "credentials/sigv4_body.h"
@@ -146,6 +147,12 @@ class GuardedExchange : public Exchange {
   Filter* websocket_out() override { return websocket_out_.get(); }
   Filter* websocket_in() override { return websocket_in_.get(); }
 
+  std::string in_body() const override {
+    std::string out;
+    for (const auto& credential : in_body_) out.append(out.empty() ? "" : " ").append(credential);
+    return out;
+  }
+
   std::optional<Denial> request_trailers(http::Headers& trailers) override {
     return alarm_in(state_.detector, trailers, "a trailer", route_.rule);
   }
@@ -171,7 +178,7 @@ class GuardedExchange : public Exchange {
   }
 
   std::optional<Denial> answer_trailers(http::Headers& trailers) override {
-    if (!scrubs_) return {};
+    if (!scrubs_ || trailers.empty()) return {};
     const auto scrubber = state_.scrubber(origin_.asked.host);
     for (auto& trailer : trailers) scrubber->scrub(trailer.value);
     return {};
@@ -220,6 +227,7 @@ class GuardedExchange : public Exchange {
       if (asked.denial) return std::move(asked.denial);
       request_body_ = std::move(asked.body);
     }
+    allowed_in_body_ = verdict.rule->says.placeholders_in_body;
     route_.private_addresses = verdict.rule->says.private_addresses;
     route_.ca = verdict.rule->ca;
     state_.map(route_);
@@ -232,8 +240,10 @@ class GuardedExchange : public Exchange {
     if (state_.detector.empty()) return;
     const bool websocket = head.upgrade == "websocket";
     if (websocket) http::remove_headers(head.headers, "Sec-WebSocket-Extensions");
-    const auto found = [rule = route_.rule](const std::string& credential) {
-      return elsewhere(credential, "the body", rule);
+    const auto found = [this](const std::string& credential) -> std::optional<Denial> {
+      if (!may_be_in_body(credential)) return elsewhere(credential, "the body", route_.rule);
+      in_body_.insert(credential);
+      return {};
     };
     const auto bad = [rule = route_.rule](const std::string& why) {
       return denial(400, codes::kBadRequest, rule, "the body is not what its Content-Encoding says: " + why,
@@ -257,15 +267,20 @@ class GuardedExchange : public Exchange {
     }
   }
 
+  bool may_be_in_body(const std::string& credential) const {
+    return allowed_in_body_ == "all" ||
+           (allowed_in_body_ == "own" && credential_ && credential_->name == credential);
+  }
+
   Placed place(const http::RequestHead& head) const {
     if (credential_->inject == "sigv4")
       return {{}, SigV4::find(head, state_.placeholder_key(*credential_).id)};
     return {credentials::find_slot(head, *credential_, state_.placeholder(credential_->name)), {}};
   }
 
-  static http::RequestHead without(const http::RequestHead& head, const Placed& placed) {
+  http::RequestHead without(const http::RequestHead& head, const Placed& placed) const {
     if (placed.slot) return credentials::without_slot(head, *placed.slot);
-    return placed.sigv4 ? placed.sigv4->without_key(head) : head;
+    return placed.sigv4 ? placed.sigv4->without_key(head, state_.placeholder_key(*credential_)) : head;
   }
 
   static bool waits_for_body(const http::RequestHead& head, const SigV4& sigv4) {
@@ -370,6 +385,8 @@ class GuardedExchange : public Exchange {
   Origin origin_;
   Route route_;
   const manifest::Credential* credential_ = nullptr;  // of the rule
+  std::string allowed_in_body_;                       // of the rule: whose placeholders
+  std::set<std::string> in_body_;                     // whose did stand there
   http::RequestHead head_as_signed_;                  // of sigv4, before anything of it was changed
   bool head_only_ = false;
   bool scrubs_ = false;  // the host is one that values go to

@@ -42,7 +42,7 @@ class GuardState {
   std::vector<credentials::Placeholder> placeholders_;
   std::vector<Mapping> connect_to_;
   struct Cached {
-    std::vector<credentials::SharedSecret> values;
+    uint64_t changes = 0;  // of the vault, when it was made
     std::shared_ptr<const credentials::Scrubber> scrubber;
   };
   std::map<std::string, Cached, std::less<>> scrubbers_;  // by host; hosts that rules with credentials have

@@ -4,6 +4,8 @@
 #include <zlib.h>
 
 #include "codec/base64.h"
+#include "credentials/sigv4.h"
+#include "credentials/sigv4_body.h"
 #include "egress/codes.h"
 #include "egress/guard_config.h"
 #include "egress/guard_impl.h"
@@ -30,8 +32,9 @@ class FakeVault : public credentials::Vault {
       return;
     }
     auto give = [this, credential, done = std::move(done)] {
-      auto secret = std::make_shared<const Secret>(Secret::copy(kValue).value());
+      auto secret = std::make_shared<const Secret>(Secret::copy(value).value());
       given_[credential] = {secret};
+      ++changes_;
       done(SharedSecret(secret));
     };
     if (later)
@@ -44,12 +47,16 @@ class FakeVault : public credentials::Vault {
     return found == given_.end() ? std::vector<SharedSecret>{} : found->second;
   }
 
+  uint64_t changes() const override { return changes_; }
+
+  std::string value{kValue};
   bool fails = false, later = false;
   int asked = 0;
   std::vector<std::function<void()>> waiting;
 
  private:
   std::map<std::string, std::vector<SharedSecret>> given_;
+  uint64_t changes_ = 0;
 };
 
 constexpr const char* kManifest = R"(
@@ -63,6 +70,8 @@ egress:
   - {host: query.example.com, methods: [GET], paths: ["/**"], credential: query}
   - {host: git.example.com, methods: [GET], paths: ["/**"], credential: forge}
   - {host: "*.other.example.org"}
+  - {host: chat.example.com, methods: [GET, POST], paths: [/v1/**], credential: model, websocket: true, placeholders_in_body: own}
+  - {host: open.example.com, placeholders_in_body: all}
 credentials:
   model: {env: MODEL, inject: bearer, prefix: sk-}
   plain: {env: PLAIN, inject: bearer}
@@ -297,6 +306,41 @@ TEST_F(GuardTest, inv08_InABodyItIsStopped) {
   EXPECT_EQ(through(post(), {innocent, innocent}), innocent + innocent);
 }
 
+// What an agent's tools print is in what it tells its model: a rule may let that pass, unchanged.
+TEST_F(GuardTest, inv08_InABodyAPlaceholderPassesOnlyWhereTheRuleSaysSo) {
+  const std::string own = placeholder("model"), other = placeholder("forge");
+  const auto post = [&](const std::string& host, const std::string& target = "/v1/chat") {
+    auto head = request("POST", host, target, {{"Authorization", "Bearer " + own}});
+    if (host != "chat.example.com") head.headers.clear();
+    head.body = {Body::Kind::kUnknown, 0};
+    EXPECT_EQ(admit(head), "") << host << target;
+    return exchange->request_body();
+  };
+  const std::string said = "{\"output\": \"MODEL=" + own + "\\nPATH=/bin\"}";
+  EXPECT_EQ(through(post("chat.example.com"), {said.substr(0, 30), said.substr(30)}), said);
+  EXPECT_EQ(exchange->in_body(), "model");
+  EXPECT_EQ(exchange->route().credential, "model");
+  const std::string encoded = codec::encode_base64(said);
+  EXPECT_EQ(through(post("chat.example.com"), {encoded, own, own}), encoded + own + own);
+  EXPECT_EQ(through(post("chat.example.com"), {"nothing of the kind"}), "nothing of the kind");
+  EXPECT_EQ(exchange->in_body(), "");
+  // Another's, also behind it; another host of the same credential; a host that has none.
+  EXPECT_EQ(through(post("chat.example.com"), {own + " " + other}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("api.example.com"), {said}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("x.other.example.org"), {said}), "denied credential.elsewhere");
+  EXPECT_EQ(through(post("open.example.com"), {other + own}), other + own);
+  EXPECT_EQ(exchange->in_body(), "forge model");
+  // The body only.
+  for (const auto& head :
+       {request("POST", "chat.example.com", "/v1/x?k=" + own),
+        request("POST", "open.example.com", "/", {{"X-Note", own}}),
+        request("POST", "chat.example.com", "/v1/x", {{"Authorization", "Bearer " + own}, {"X-Note", own}})})
+    EXPECT_EQ(admit(RequestHead(head)), codes::kCredentialElsewhere) << head.target;
+  post("chat.example.com");
+  http::Headers trailers{{"X-Note", own}};
+  EXPECT_TRUE(exchange->request_trailers(trailers));
+}
+
 std::string gzip(const std::string& text, int window = 15 + 16) {
   z_stream stream{};
   deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY);
@@ -396,6 +440,59 @@ TEST_F(GuardTest, AnswersOfHostsWithoutCredentialsPassUntouched) {
   EXPECT_FALSE(exchange->answer(response));
   EXPECT_EQ(exchange->response_body(), nullptr);
   EXPECT_EQ(response.headers.size(), 1u);
+}
+
+TEST_F(GuardTest, inv08_TemporaryKeysOfAwsHaveThreePlaceholders) {
+  auto loaded = manifest::load_text("t.yaml", R"(
+firestop: 1
+name: t
+egress: [{host: s3.example.com, methods: [GET], paths: ["/**"], credential: cloud}]
+credentials: {cloud: {env: SECRET, inject: sigv4, key_id: ID, session_token: TOKEN}}
+)");
+  ASSERT_TRUE(loaded.faults.empty()) << render(loaded.faults, loaded.text);
+  placeholders = credentials::make_placeholders(loaded.manifest.credentials);
+  ASSERT_EQ(placeholders.size(), 3u);
+  guard = make_guard({.rules = loaded.manifest.egress,
+                      .credentials = loaded.manifest.credentials,
+                      .placeholders = placeholders,
+                      .vault = &vault,
+                      .connect_to = {}});
+  vault.value = "ASIAREALREALREALREAL:real-secret-real-secret:real-session-token";
+  std::map<std::string, std::string> held;
+  for (const auto& one : placeholders) held[one.variable] = one.text;
+  EXPECT_TRUE(held["ID"].starts_with("ASIA"));
+
+  const credentials::AwsKey theirs(held["ID"], held["SECRET"], held["TOKEN"]);
+  const auto signed_by_them = [&](http::Headers more) {
+    auto head = request("GET", "s3.example.com", "/bucket/key", std::move(more));
+    for (const auto& [name, value] : std::initializer_list<http::Header>{
+             {"X-Amz-Date", "20261129T120000Z"},
+             {"X-Amz-Content-Sha256", std::string(credentials::sigv4_body_hash(""))},
+             {"X-Amz-Security-Token", theirs.token},
+             {"Authorization",
+              "AWS4-HMAC-SHA256 Credential=" + theirs.id +
+                  "/20261129/eu-north-1/s3/aws4_request, "
+                  "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token, Signature=" +
+                  std::string(64, 'a')}})
+      head.headers.push_back({name, value});
+    credentials::SigV4::find(head, theirs.id)->sign(head, theirs);
+    return head;
+  };
+  auto head = signed_by_them({});
+  ASSERT_EQ(admit(head), "") << denial->message;
+  EXPECT_EQ(find_header(head.headers, "X-Amz-Security-Token")->value, "real-session-token");
+  EXPECT_EQ(find_header(head.headers, "Authorization")->value.find(held["ID"]), std::string::npos);
+  const auto real = credentials::parse_aws_key(vault.value).value();
+  EXPECT_TRUE(credentials::SigV4::find(head, real.id)->verify(head, real));
+  // The token in another place is an alarm; what comes back of the real one becomes the placeholder.
+  EXPECT_EQ(admit(signed_by_them({{"X-Note", theirs.token}})), codes::kCredentialElsewhere);
+  EXPECT_EQ(admit(request("GET", "s3.example.com", "/", {{"X-Amz-Security-Token", theirs.token}})),
+            codes::kCredentialElsewhere);
+  head = signed_by_them({});
+  ASSERT_EQ(admit(head), "");
+  ResponseHead answer{.status = 200, .headers = {{"X-Echo", "real-session-token"}}};
+  EXPECT_FALSE(exchange->answer(answer));
+  EXPECT_EQ(answer.headers[0].value, theirs.token);
 }
 
 TEST_F(GuardTest, WithoutTheValueNothingGoesOut) {
@@ -541,6 +638,20 @@ TEST_F(WebSocketTest, inv08_ControlFramesDoNotHideAPlaceholder) {
     EXPECT_TRUE(denied->alarm);
     EXPECT_EQ(sent, "");
   }
+}
+
+TEST_F(WebSocketTest, inv08_APlaceholderPassesOnlyWhereTheRuleSaysSo) {
+  const std::string own = placeholder("model"), other = placeholder("forge");
+  auto head = request("GET", "chat.example.com", "/v1/ws", {{"Authorization", "Bearer " + own}});
+  head.upgrade = "websocket";
+  ASSERT_EQ(admit(head), "");
+  std::string sent;
+  const std::string in = frame(own.substr(0, 20), true, kFirst) + frame(own.substr(20) + "!", true, kLast);
+  ASSERT_FALSE(exchange->websocket_out()->feed(in, sent));
+  EXPECT_EQ(sent, in);
+  EXPECT_EQ(exchange->in_body(), "model");
+  EXPECT_TRUE(exchange->websocket_out()->feed(frame(other, true), sent));
+  EXPECT_EQ(sent, in);
 }
 
 // Frames wait behind what may become a value; an origin cannot make them wait without end.

@@ -237,6 +237,35 @@ TEST(Seam, TheRateIsPartOfTheRules) {
   EXPECT_TRUE(make_seam({.rate = 1}));
 }
 
+// 4 MiB as fast as they can be written; how many of the datagrams come through.
+size_t come_through(uint64_t rate) {
+  auto made = make_seam({.rate = rate});
+  EXPECT_TRUE(made) << made.error().to_string();
+  if (!made) return 0;
+  constexpr size_t kDatagrams = 4096;
+  const std::string frame = frame_of(Datagram{kGuestAddress, "9.9.9.9", 5555, 9999, std::string(1000, 'x')});
+  size_t out = 0;
+  char buffer[2000];
+  const auto count = [&] {
+    while (::recv(made->sink.get(), buffer, sizeof buffer, MSG_DONTWAIT) > 0) ++out;
+  };
+  for (size_t i = 0; i < kDatagrams; ++i) {
+    send_frame(*made, frame);
+    if (i % 16 == 0) count();
+  }
+  while (readable(made->sink.get(), 200)) count();
+  return out;
+}
+
+// A policer's burst is 256 KiB: of 4 MiB that come at once that much passes, and what the time of the flood
+// allows.
+TEST(Seam, inv05_TheRateHoldsAFloodBack) {
+  const size_t freely = come_through(0), held = come_through(50000);
+  EXPECT_GT(freely, 2000u);
+  EXPECT_GT(held, 100u);
+  EXPECT_LT(held * 4, freely);
+}
+
 // In a child, with a tun device that everybody may open, as most hosts have it.
 TEST(Seam, AnOrdinaryUserMakesTheSame) {
   if (::geteuid() != 0) GTEST_SKIP() << "the other tests do it already";

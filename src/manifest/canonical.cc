@@ -133,7 +133,7 @@ Json git_json(const EgressRule::Git& git) {
 
 Json rule_json(const EgressRule& rule) {
   const auto& [where, name, preset, host, cidr, ports, methods, paths, protocol, private_addresses, websocket,
-               plain_text, ca, credential, git] = rule;
+               plain_text, ca, credential, placeholders_in_body, git] = rule;
   Sparse out;
   out.put("host", host);
   out.put("cidr", cidr);
@@ -146,13 +146,14 @@ Json rule_json(const EgressRule& rule) {
   out.flag("plain_text", plain_text);
   out.put("ca", ca);
   out.put("credential", credential);
+  out.put("placeholders_in_body", placeholders_in_body);
   if (git) out.set("git", git_json(*git));
   return out.take();
 }
 
 Json credential_json(const Credential& credential) {
-  const auto& [where, name, env, inject, user, header, query, scheme, key_id, prefix, length, on_alarm] =
-      credential;
+  const auto& [where, name, env, inject, user, header, query, scheme, key_id, session_token, prefix, length,
+               on_alarm] = credential;
   Sparse out;
   out.put("name", name);
   out.put("env", env);
@@ -162,6 +163,7 @@ Json credential_json(const Credential& credential) {
   out.put("query", query);
   out.put("scheme", scheme);
   out.put("key_id", key_id);
+  out.put("session_token", session_token);
   out.put("prefix", prefix);
   out.put("length", length);
   out.put("on_alarm", on_alarm);

@@ -160,6 +160,8 @@ bool rule_covers(const EgressRule& wide, const EgressRule& narrow) {
   return destination_covers(wide, narrow) && wide.protocol == narrow.protocol &&
          wide.credential == narrow.credential && (wide.private_addresses || !narrow.private_addresses) &&
          (wide.websocket || !narrow.websocket) && (wide.plain_text || !narrow.plain_text) &&
+         (wide.placeholders_in_body == narrow.placeholders_in_body || narrow.placeholders_in_body.empty() ||
+          wide.placeholders_in_body == "all") &&
          (wide.ca == narrow.ca || narrow.ca.empty()) &&
          std::all_of(narrow.ports.begin(), narrow.ports.end(),
                      [&](uint16_t port) { return contains(wide.ports, port); }) &&

@@ -216,6 +216,7 @@ class Differ {
       other("query", old->query, credential.query);
       other("scheme", old->scheme, credential.scheme);
       other("key_id", old->key_id, credential.key_id);
+      other("session_token", old->session_token, credential.session_token);
       if (old->prefix != credential.prefix)
         add(Effect::kChanges, field + ".prefix", old->prefix, credential.prefix,
             "what its placeholder begins with", field);

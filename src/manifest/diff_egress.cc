@@ -131,6 +131,7 @@ class EgressDiffer {
                  "messages of a websocket, which no rule reads", "no websocket");
     compare_flag(rule, "plain_text", old.plain_text, rule.plain_text, "the credential goes over http://, too",
                  "the credential over TLS only");
+    compare_placeholders(old, rule);
     if (old.ca != rule.ca)
       add(rule.ca.empty() ? Effect::kCloses : Effect::kOpens, rule, "ca",
           old.ca.empty() ? "" : "certificates", rule.ca.empty() ? "" : "certificates",
@@ -209,6 +210,15 @@ class EgressDiffer {
     if (old == now) return;
     add(now ? Effect::kOpens : Effect::kCloses, rule, member, old ? "true" : "false", now ? "true" : "false",
         now ? opens : closes);
+  }
+
+  void compare_placeholders(const EgressRule& old, const EgressRule& rule) {
+    const std::string &before = old.placeholders_in_body, &now = rule.placeholders_in_body;
+    if (before == now) return;
+    const bool opens = now == "all" || before.empty();
+    add(opens ? Effect::kOpens : Effect::kCloses, rule, "placeholders_in_body",
+        before.empty() ? "none" : before, now.empty() ? "none" : now,
+        now.empty() ? "a placeholder in a body is stopped" : body_words(rule));
   }
 
   void compare_credential(const EgressRule& old, const EgressRule& rule) {

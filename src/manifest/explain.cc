@@ -173,6 +173,7 @@ std::string describe_rule(const EgressRule& rule) {
   if (!rule.ca.empty()) out += ", an authority of its own";
   if (!rule.credential.empty()) out += ", with credential " + rule.credential;
   if (rule.plain_text) out += " without TLS too";
+  if (!rule.placeholders_in_body.empty()) out += ", " + body_words(rule);
   if (!rule.preset.empty()) out += ", by preset " + rule.preset;
   return out;
 }
@@ -254,6 +255,7 @@ std::string explain_text(const Manifest& manifest, Colour colour) {
         {credential.name,
          credential.inject + ", placeholder in $" + credential.env +
              (credential.key_id.empty() ? "" : ", $" + credential.key_id) +
+             (credential.session_token.empty() ? "" : ", $" + credential.session_token) +
              (credential.on_alarm == "deny" ? "" : ", " + credential.on_alarm + " on alarm"),
          ""});
   for (const auto capability : manifest.capabilities)

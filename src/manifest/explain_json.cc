@@ -76,6 +76,7 @@ Json rule_json(const EgressRule& rule) {
   add_text(out, "host", rule.host);
   add_text(out, "cidr", rule.cidr);
   add_text(out, "credential", rule.credential);
+  add_text(out, "placeholders_in_body", rule.placeholders_in_body);
   JsonArray ports;
   for (const uint16_t port : rule.ports) ports.emplace_back(static_cast<int>(port));
   out["ports"] = ports;

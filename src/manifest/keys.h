@@ -35,11 +35,13 @@ inline constexpr std::string_view kLimitsKeys[] = {
     "result_files", "memory_directory", "memory_files", "network"};
 inline constexpr std::string_view kNetworkKeys[] = {"bytes", "rate", "connections"};
 inline constexpr std::string_view kEgressKeys[] = {
-    "host",    "cidr",      "port",       "ports", "methods",    "paths", "protocol",
-    "private", "websocket", "credential", "git",   "plain_text", "ca",    "preset"};
+    "host",  "cidr",       "port",    "ports",     "methods",
+    "paths", "protocol",   "private", "websocket", "credential",
+    "git",   "plain_text", "ca",      "preset",    "placeholders_in_body"};
 inline constexpr std::string_view kGitKeys[] = {"repository", "fetch", "push", "delete", "push_options"};
-inline constexpr std::string_view kCredentialKeys[] = {"env",   "inject", "user",   "header", "scheme",
-                                                       "query", "key_id", "prefix", "length", "on_alarm"};
+inline constexpr std::string_view kCredentialKeys[] = {"env",    "inject", "user",    "header",
+                                                       "scheme", "query",  "key_id",  "session_token",
+                                                       "prefix", "length", "on_alarm"};
 
 Keys keys_of(EntryType type);
 

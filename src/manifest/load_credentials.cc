@@ -29,6 +29,9 @@ constexpr Belongs kBelongs[] = {
     {"query", "query", true, "the name of the query parameter", &Credential::query},
     {"key_id", "sigv4", true, "the variable in which the sandbox finds the placeholder of the key's id",
      &Credential::key_id},
+    {"session_token", "sigv4", false,
+     "the variable in which the sandbox finds the placeholder of a session token",
+     &Credential::session_token},
 };
 
 std::string why_not_value(const Belongs& part, const std::string& value) {
@@ -115,8 +118,8 @@ void load_credential(Loading& loading, const Member& member, Variables& variable
                      std::string("expected it with inject: ") + part.inject);
       continue;
     }
-    if (part.field == &Credential::key_id) {
-      out.key_id = load_variable(loading, *place, member.key, variables);
+    if (part.field == &Credential::key_id || part.field == &Credential::session_token) {
+      out.*part.field = load_variable(loading, *place, member.key, variables);
       continue;
     }
     const auto value = reader.text(*place, part.expected);

@@ -53,6 +53,8 @@ class RuleLoader {
       rule_.plain_text = reader_.boolean(*place).value_or(false);
     if (const auto place = fields_.get("ca")) load_authority(*place);
     load_credential();
+    if (const auto place = fields_.get("placeholders_in_body"))
+      rule_.placeholders_in_body = read_placeholders_in_body(reader_, *place);
     check_together();
     loading_.manifest.egress.push_back(std::move(rule_));
   }
@@ -256,10 +258,10 @@ class RuleLoader {
       refuse("protocol", "is " + rule_.protocol + " for a network of addresses",
              "expected tcp, or a rule with host");
     if (rule_.protocol != "http")
-      for (const char* key : {"methods", "paths", "websocket", "git", "ca"})
+      for (const char* key : {"methods", "paths", "websocket", "git", "ca", "placeholders_in_body"})
         refuse(key, "means nothing for " + rule_.protocol, "expected it with protocol: http only");
     if (rule_.git)
-      for (const char* key : {"methods", "paths", "websocket"})
+      for (const char* key : {"methods", "paths", "websocket", "placeholders_in_body"})
         refuse(key, "stands beside git, which says what may be asked", "expected one of them");
   }
 
@@ -271,6 +273,12 @@ class RuleLoader {
 };
 
 }  // namespace
+
+std::string read_placeholders_in_body(Reader& reader, const Place& place) {
+  constexpr std::string_view kWords[] = {"none", "own", "all"};
+  const auto index = reader.word(place, kWords);
+  return index && *index > 0 ? std::string(kWords[*index]) : "";
+}
 
 void load_rule(Loading& loading, const Place& place) {
   RuleLoader(loading, place).load();

@@ -27,10 +27,17 @@ void give_credential(Loading& loading, const Place& place, size_t first) {
   }
 }
 
+// Another word than the preset's own.
+void say_placeholders(Loading& loading, const Place& place, size_t first) {
+  const std::string word = read_placeholders_in_body(loading.reader, place);
+  for (size_t at = first; at < loading.manifest.egress.size(); ++at)
+    loading.manifest.egress[at].placeholders_in_body = word;
+}
+
 }  // namespace
 
 void load_preset(Loading& loading, const Place& place) {
-  constexpr std::string_view kKeys[] = {"preset", "credential"};
+  constexpr std::string_view kKeys[] = {"preset", "credential", "placeholders_in_body"};
   Reader& reader = loading.reader;
   const Fields fields(reader, place, kKeys, "a rule with preset");
   const auto named = fields.get("preset");
@@ -52,6 +59,7 @@ void load_preset(Loading& loading, const Place& place) {
     loading.manifest.egress.back().preset = name;
   }
   if (const auto credential = fields.get("credential")) give_credential(loading, *credential, first);
+  if (const auto word = fields.get("placeholders_in_body")) say_placeholders(loading, *word, first);
 }
 
 }  // namespace firestop::manifest

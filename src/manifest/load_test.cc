@@ -114,10 +114,13 @@ TEST(Load, ReadsEveryField) {
   EXPECT_EQ(manifest.credentials[0].length, 64u);
   EXPECT_EQ(manifest.credentials[2].scheme, "Token");
   EXPECT_TRUE(manifest.egress[8].plain_text);
+  EXPECT_EQ(manifest.egress[8].placeholders_in_body, "own");
+  EXPECT_EQ(manifest.egress[7].placeholders_in_body, "");
   EXPECT_TRUE(manifest.egress[9].ca.starts_with("-----BEGIN CERTIFICATE-----\n"));
   EXPECT_EQ(manifest.credentials[0].on_alarm, "kill");
   EXPECT_EQ(manifest.credentials[1].on_alarm, "deny");
   EXPECT_EQ(manifest.credentials[4].key_id, "K4");
+  EXPECT_EQ(manifest.credentials[4].session_token, "K5");
 }
 
 TEST(Load, YamlAndJsonOfOneMeaningAreOneManifest) {

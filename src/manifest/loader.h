@@ -35,6 +35,7 @@ void load_limits(Loading& loading, const Place& place);
 void load_egress(Loading& loading, const Place& place);
 // One item of egress: a rule, or a preset's.
 void load_rule(Loading& loading, const Place& place);
+std::string read_placeholders_in_body(Reader& reader, const Place& place);  // "" for none
 void load_preset(Loading& loading, const Place& place);
 void load_credentials(Loading& loading, const Place& place);
 

@@ -94,6 +94,7 @@ struct EgressRule {
   bool plain_text = false;  // the credential goes into requests over http:// too
   std::string ca;           // PEM: trusted for these hosts besides the host's own store; "" means no other
   std::string credential;
+  std::string placeholders_in_body;  // that may stand in bodies of these requests: "" none, "own", "all"
   struct Git {
     std::string repository;
     bool fetch = false;
@@ -109,6 +110,7 @@ struct Credential {
   std::string name, env, inject, user, header, query;
   std::string scheme;             // header: what stands before the value, "Token" in "Token VALUE"
   std::string key_id;             // sigv4: the variable with the placeholder of the access key's id
+  std::string session_token;      // sigv4: the variable with the placeholder of temporary keys' token, or ""
   std::string prefix;             // what the placeholder begins with
   uint32_t length = 0;            // characters of the placeholder; 0 means as many as fit
   std::string on_alarm = "deny";  // when a placeholder is about to leave elsewhere: "deny", "freeze", "kill"

@@ -41,6 +41,9 @@ std::string why_not_both(const EgressRule& first, const EgressRule& second, cons
   if (first.protocol == "http" && methods_meet(first, second) && paths_meet(first, second) &&
       !first.credential.empty() && !second.credential.empty() && first.credential != second.credential)
     return "gives requests credential " + second.credential + " that get " + first.credential + " by " + name;
+  if (first.protocol == "http" && methods_meet(first, second) && paths_meet(first, second) &&
+      first.credential == second.credential && first.placeholders_in_body != second.placeholders_in_body)
+    return "says another thing about placeholders in bodies of requests than " + name;
   // Presets say what they say; that a rule beside them says it too is no mistake.
   if (!first.preset.empty() || !second.preset.empty()) return {};
   if (same_rule(first, second)) return "says again what " + name + " says";

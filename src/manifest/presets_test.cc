@@ -51,6 +51,18 @@ TEST(Presets, TakeACredential) {
   EXPECT_EQ(manifest.egress[1].credential, "model");
 }
 
+TEST(Presets, OfModelsLetTheirOwnPlaceholderIntoBodiesUnlessTheManifestSaysOtherwise) {
+  for (const auto& [said, word] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"", "own"}, {", placeholders_in_body: all", "all"}, {", placeholders_in_body: none", ""}})
+    for (const std::string name : {"openai", "anthropic", "gemini"}) {
+      const auto manifest = load("egress: [{preset: " + name + ", credential: model" + said +
+                                 "}]\ncredentials: {model: {env: KEY, inject: bearer}}\n");
+      for (const auto& rule : manifest.egress) EXPECT_EQ(rule.placeholders_in_body, word) << name;
+    }
+  for (const auto& rule : load("egress: [{preset: npm}, {preset: github}]\n").egress)
+    EXPECT_EQ(rule.placeholders_in_body, "");
+}
+
 TEST(Presets, ARuleBesideThemIsNoContradiction) {
   EXPECT_EQ(load("egress: [{preset: npm}, {host: registry.npmjs.org, methods: [GET], paths: [/left-pad]}]\n")
                 .egress.size(),

@@ -64,6 +64,11 @@ std::string destination_words(const EgressRule& rule) {
   return one_line(rule.host.empty() ? rule.cidr : rule.host) + ":" + ports_words(rule.ports);
 }
 
+std::string body_words(const EgressRule& rule) {
+  return rule.placeholders_in_body == "all" ? "placeholders of all credentials may stand in bodies"
+                                            : "its placeholder may stand in bodies";
+}
+
 std::string request_words(const EgressRule& rule) {
   std::string out;
   if (rule.git) {
@@ -83,6 +88,7 @@ std::string request_words(const EgressRule& rule) {
   if (rule.private_addresses) out += ", private addresses";
   if (!rule.ca.empty()) out += ", an authority of its own";
   if (rule.plain_text) out += ", credential without TLS too";
+  if (!rule.placeholders_in_body.empty()) out += ", " + body_words(rule);
   return out;
 }
 

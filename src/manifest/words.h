@@ -16,6 +16,7 @@ std::string entry_words(const Entry& entry);            // "copy of folder templ
 std::string memory_cap_words(const Limits& limits);     // "at most 16MiB, 1000 files"
 std::string destination_words(const EgressRule& rule);  // "api.example.com:443"
 std::string ports_words(const std::vector<uint16_t>& ports);
+std::string body_words(const EgressRule& rule);     // whose placeholders may stand in bodies, if any
 std::string request_words(const EgressRule& rule);  // "GET POST on /v1/**", "git acme/widget: fetch"
 std::string image_words(const Image& image);
 

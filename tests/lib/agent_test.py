@@ -84,7 +84,10 @@ class AgentTest(EgressTest):
         self.assertNotEqual(held, KEY)
         arrived = [request.text() for request in model.requests] + model.frames
         self.assertTrue(all(request.text().count(KEY) == 1 for request in model.requests))
-        self.assertFalse([text for text in arrived if held in text])
+        # What the tools print is told, as it is; in its own place there is the key, and nowhere else either.
+        told = [c for c in self.crossings(kind="request") if c.get("in_body")]
+        self.assertEqual(bool(told), any(held in text for text in arrived))
+        self.assertFalse([r for r in model.requests if held in r.head_text()])
         self.assertFalse([frame for frame in model.frames if KEY in frame])
         self.assertNotIn(KEY, said)
         for path in self.state.rglob("*"):

@@ -45,10 +45,13 @@ class Request:
             raise AssertionError(f"{name} came {len(values)} times: {values}")
         return values[0] if values else None
 
+    def head_text(self):
+        head = "".join(f"{key}: {value}\n" for key, value in self.headers)
+        return f"{self.method} {self.target}\n{head}\n"
+
     def text(self):
         """Everything of it, to search for what must not be there."""
-        head = "".join(f"{key}: {value}\n" for key, value in self.headers)
-        return f"{self.method} {self.target}\n{head}\n{self.body.decode('latin-1')}"
+        return self.head_text() + self.body.decode("latin-1")
 
 
 class Api(Reachable):
