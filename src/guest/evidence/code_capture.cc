@@ -235,6 +235,7 @@ void CodeCapture::tell(Process& process, std::string how, std::string path, std:
   code.note = std::move(captured.note);
   if (code.content == 0) ++lost_;
   teller_.say(code);
+  teller_.settle();  // before it runs, where somebody waits for an answer
 }
 
 // Opening by name is safe only where nobody would be asked: the question would come to us, who wait.
