@@ -91,6 +91,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::_exit(127);
 }
 
+// Also what it started, which holds our pipes and would outlive it.
+void end_with_group(pid_t pid) {
+  ::kill(-pid, SIGKILL);  // there is none, where it stayed in ours
+  ::kill(pid, SIGKILL);
+}
+
 Result<void> pump(pid_t pid, int in, int out, int err, const RunOptions& options, RunResult& result) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + options.timeout;
@@ -105,7 +111,7 @@ Result<void> pump(pid_t pid, int in, int out, int err, const RunOptions& options
     const int n = left <= 0 ? 0 : ::poll(fds, 3, static_cast<int>(std::min<long>(left, 1000000)));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      ::kill(pid, SIGKILL);
+      end_with_group(pid);
       return fail("process.timeout", "took longer than " + std::to_string(options.timeout.count()) + " ms");
     }
     if (fds[0].revents) {
@@ -118,7 +124,7 @@ Result<void> pump(pid_t pid, int in, int out, int err, const RunOptions& options
       if (r <= 0 && !(r < 0 && errno == EINTR)) out_fd.reset();
       if (r > 0) result.out.append(buffer.data(), static_cast<size_t>(r));
       if (result.out.size() > options.output_limit) {
-        ::kill(pid, SIGKILL);
+        end_with_group(pid);
         return fail("process.output_limit",
                     "printed more than " + std::to_string(options.output_limit) + " bytes");
       }

@@ -55,7 +55,7 @@ struct RunResult {
 struct RunOptions {
   std::string input;                          // for stdin
   uint64_t output_limit = 64u << 20;          // more is an error ("process.output_limit")
-  std::chrono::milliseconds timeout{600000};  // then it is killed ("process.timeout")
+  std::chrono::milliseconds timeout{600000};  // then it and its group are killed ("process.timeout")
 };
 
 // Runs to the end, collecting stdout and stderr (so `descriptors` must not name 0, 1 or 2).

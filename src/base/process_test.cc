@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 namespace firestop {
 namespace {
@@ -23,6 +26,23 @@ TEST(Run, StopsAtItsLimits) {
   EXPECT_EQ(run({.argv = {"sleep", "60"}}, {.timeout = std::chrono::milliseconds(50)}).error().code,
             "process.timeout");
   EXPECT_EQ(run({.argv = {"yes"}}, {.output_limit = 1000}).error().code, "process.output_limit");
+}
+
+// A shell's children, too: a command that hangs leaves nothing behind.
+TEST(Run, WhatItStartedEndsWithIt) {
+  const std::string note = ::testing::TempDir() + "process_test." + std::to_string(::getpid());
+  const auto ended = run({.argv = {"sh", "-c", "sleep 60 & echo $! > " + note + "; wait"}},
+                         {.timeout = std::chrono::milliseconds(1000)});
+  EXPECT_EQ(ended.error().code, "process.timeout");
+  const pid_t left = std::stoi(read_file(note).value());
+  ::unlink(note.c_str());
+  bool gone = false;  // killed with the shell; whoever inherits it reaps it
+  for (int i = 0; i < 200 && !gone; ++i) {
+    const auto stat = read_file("/proc/" + std::to_string(left) + "/stat");
+    gone = !stat || stat->find(") Z ") != std::string::npos;
+    if (!gone) ::usleep(10000);
+  }
+  EXPECT_TRUE(gone);
 }
 
 TEST(Run, PassesOnlyTheDescriptorsNamed) {
