@@ -143,7 +143,7 @@ void H1Connection::flush() {
   const bool blocked = buffered() > 0;
   if (!blocked) {
     out_.clear();
-    if (out_.capacity() > kReadSize) out_.shrink_to_fit();
+    if (!entry_ && out_.capacity() > kReadSize) out_.shrink_to_fit();  // idle ones hold little
     out_sent_ = 0;
   } else if (out_sent_ > kHighWater) {
     out_.erase(0, out_sent_);
