@@ -70,12 +70,15 @@ class PlainFilter : public http::Filter {
   std::string held_;
 };
 
-// A compressed body: it goes by as it came, and waits as a whole where its text may become a placeholder.
+// A compressed body, which is looked at as it is, too: a coding has places for bytes that are no text, such
+// as the name of a file in gzip. It goes by as it came, and waits as a whole where its text may become a
+// placeholder.
 class CodedFilter : public http::Filter {
  public:
   CodedFilter(std::shared_ptr<const Matcher> matcher, Names names, OnFound found,
               std::unique_ptr<Inflate> inflate, Bad bad)
-      : finder_(std::move(matcher), Finder::Hold::kTextsOnly),
+      : raw_(matcher, Finder::Hold::kTextsOnly),
+        finder_(std::move(matcher), Finder::Hold::kTextsOnly),
         names_(std::move(names)),
         found_(std::move(found)),
         inflate_(std::move(inflate)),
@@ -83,11 +86,13 @@ class CodedFilter : public http::Filter {
 
   std::optional<Denial> feed(std::string_view bytes, std::string& out) override {
     hits_.clear();
+    raw_.feed(bytes, hits_);
     const auto read = inflate_->feed(bytes, [this](std::string_view text) { finder_.feed(text, hits_); });
     if (auto denial = judge(hits_, *names_, found_)) return denial;
     if (!read) return bad_(read.error().message);
     held_.append(bytes);
-    if (finder_.held_from() == finder_.position() || held_.size() > Detector::kMostHeld) {
+    const bool waits = finder_.held_from() != finder_.position() || raw_.held_from() != raw_.position();
+    if (!waits || held_.size() > Detector::kMostHeld) {
       out += held_;
       held_.clear();
     }
@@ -96,6 +101,7 @@ class CodedFilter : public http::Filter {
   }
   std::optional<Denial> finish(std::string& out) override {
     hits_.clear();
+    raw_.finish(hits_);
     finder_.finish(hits_);
     if (auto denial = judge(hits_, *names_, found_)) return denial;
     if (any_ && !inflate_->ended()) return bad_("it ends too early");
@@ -106,7 +112,7 @@ class CodedFilter : public http::Filter {
   size_t held() const override { return held_.size() + inflate_->memory(); }
 
  private:
-  Finder finder_;
+  Finder raw_, finder_;
   Names names_;
   OnFound found_;
   std::unique_ptr<Inflate> inflate_;

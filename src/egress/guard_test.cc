@@ -370,6 +370,11 @@ TEST_F(GuardTest, inv08_InACompressedBodyItIsStopped) {
   EXPECT_EQ(through(post("gzip"), {gzip("first"), gzip(secret)}),
             "denied credential.elsewhere");  // two members
   EXPECT_EQ(through(post("gzip"), {gzip(harmless)}), gzip(harmless));
+  // Beside the text: the name of a file (RFC 1952, section 2.3.1).
+  std::string named = gzip(harmless);
+  named[3] = '\x08';
+  named.insert(10, placeholder("model") + std::string(1, '\0'));
+  EXPECT_EQ(through(post("gzip"), {named.substr(0, 15), named.substr(15)}), "denied credential.elsewhere");
   EXPECT_EQ(through(post("gzip"), {"no gzip at all"}), "denied egress.bad_request");
   EXPECT_EQ(through(post("gzip"), {gzip(harmless).substr(0, 20)}), "denied egress.bad_request");
 }
