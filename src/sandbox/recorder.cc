@@ -179,7 +179,7 @@ void Recorder::caps(const std::vector<KeptCap>& caps) {
 
 void Recorder::crossing(const egress::Crossing& crossing) {
   if (crossing.kind == egress::Crossing::Kind::kAlarm) ++alarms_;
-  if (socket_watch_) ready();  // what the collectors told before
+  if (socket_watch_ && !log_->crowded()) ready();  // what the collectors told before
   waiting_.push_back({crossing, steady_clock::now()});
   // An alarm may end the run, which is not the time to wait.
   join_crossings(crossing.kind == egress::Crossing::Kind::kAlarm ? Join::kAll : Join::kWhatIsKnown);

@@ -233,5 +233,51 @@ TEST_F(RecorderTest, inv11_AnAnchorThatFailsIsToldWithoutAnEvent) {
   EXPECT_EQ(recorder_->end(run_->record()).error().code, "evidence.anchor");
 }
 
+egress::Crossing connection(egress::Crossing::Kind kind, uint16_t from) {
+  egress::Crossing out;
+  out.kind = kind;
+  out.verdict = "denied";
+  out.scheme = "tcp";
+  out.host = "192.0.2.1";
+  out.port = 443;
+  out.source_port = from;
+  return out;
+}
+
+TEST_F(RecorderTest, inv11_ACrossingWaitsForItsSocketAndKeepsItsPlace) {
+  begin();
+  tell(observed::Hello{observed::kVersion, {"connections"}, {}});
+  recorder_->crossing(connection(egress::Crossing::Kind::kConnection, 40000));
+  recorder_->crossing(connection(egress::Crossing::Kind::kDatagram, 0));
+  EXPECT_TRUE(events("network.connection").empty());
+  EXPECT_TRUE(events("network.datagram").empty());
+  tell(observed::Connect{7, 1, "tcp", 40000, "192.0.2.1", 443});
+  // Told together with what is read before it: this one's is there already.
+  recorder_->crossing(connection(egress::Crossing::Kind::kRequest, 40000));
+  ASSERT_EQ(events("network.connection").size(), 1u);
+  EXPECT_EQ(events("network.connection")[0].int_or("pid", 0), 7);
+  EXPECT_EQ(events("network.datagram").size(), 1u);
+  ASSERT_EQ(events("network.request").size(), 1u);
+  EXPECT_EQ(events("network.request")[0].int_or("pid", 0), 7);
+  // Nothing that ends a run waits, and nothing is left behind.
+  recorder_->crossing(connection(egress::Crossing::Kind::kConnection, 40001));
+  recorder_->crossing(connection(egress::Crossing::Kind::kAlarm, 40001));
+  EXPECT_EQ(events("network.connection").size(), 2u);
+  EXPECT_EQ(events("network.alarm").size(), 1u);
+  recorder_->crossing(connection(egress::Crossing::Kind::kConnection, 40002));
+  recorder_->unwatch();
+  EXPECT_EQ(events("network.connection").size(), 3u);
+}
+
+TEST_F(RecorderTest, inv11_ACrossingWhoseSocketNeverComesIsWrittenWithoutIt) {
+  begin();
+  tell(observed::Hello{observed::kVersion, {"connections"}, {}});
+  recorder_->crossing(connection(egress::Crossing::Kind::kConnection, 40000));
+  const auto stop = loop_.once(kLongestJoin + 1500ms, [this] { loop_.stop(); });
+  loop_.run();
+  ASSERT_EQ(events("network.connection").size(), 1u);
+  EXPECT_EQ(events("network.connection")[0].int_or("pid", 0), 0);
+}
+
 }  // namespace
 }  // namespace firestop::sandbox
