@@ -38,8 +38,8 @@ border-radius:8px;font-size:14px}
 th{font-weight:600;color:var(--soft);font-size:13px;text-align:left;white-space:nowrap}
 th,td{padding:8px 14px;border-bottom:1px solid var(--line);vertical-align:top}
 tr:last-child td{border-bottom:0}
-td{unicode-bidi:isolate;overflow-wrap:anywhere;min-width:9ch}
-td.c{min-width:17ch}
+td{unicode-bidi:isolate;overflow-wrap:anywhere;min-width:12ch}
+td.c{min-width:20ch}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 td.n{white-space:nowrap;min-width:0}
 .dim{color:var(--soft)}.good{color:var(--good)}.warn{color:var(--warn)}.bad{color:var(--bad);font-weight:600}
@@ -55,12 +55,8 @@ unicode-bidi:isolate}
 .key i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px}
 .key .plain{background:var(--bar)}.key .good{background:var(--good)}.key .warn{background:var(--warn)}
 .key .bad{background:var(--bad)}
-@media (max-width:720px){
-main{padding-top:24px}
-h1{font-size:25px}
-dl{grid-template-columns:minmax(0,1fr);gap:0}
-dt{font-size:13px;margin-top:8px}
-.figures{grid-template-columns:repeat(2,minmax(0,1fr))}
+@media (max-width:1080px){td,td.c{min-width:0;padding:8px 10px}th{padding:8px 10px}}
+@media (max-width:900px){
 table,tbody,tr,td{display:block}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 tr{padding:10px 14px;border-bottom:1px solid var(--line)}
@@ -69,6 +65,13 @@ td,td.n{display:grid;grid-template-columns:104px minmax(0,1fr);gap:12px;padding:
 white-space:normal;min-width:0}
 td::before{content:attr(data-label);color:var(--soft);font-size:13px;font-weight:400}
 td:empty{display:none}
+}
+@media (max-width:720px){
+main{padding-top:24px}
+h1{font-size:25px}
+dl{grid-template-columns:minmax(0,1fr);gap:0}
+dt{font-size:13px;margin-top:8px}
+.figures{grid-template-columns:repeat(2,minmax(0,1fr))}
 .ticks :nth-child(even){display:none}
 }
 @media print{body{background:#fff}section{break-inside:avoid-page}}
