@@ -86,7 +86,7 @@ struct MemoryDirectory {
 
 struct Start {
   std::string seed;            // kSeedBytes random bytes, raw
-  int64_t time_ns = 0;         // wall clock, nanoseconds since 1970
+  int64_t time_ns = 0;         // wall clock when it is sent, nanoseconds since 1970
   std::string hostname;        // in the container
   std::string entries_serial;  // image with the plain entries; "" means none
   std::vector<RepositoryMount> repositories;

@@ -1,7 +1,6 @@
 #include "sandbox/plan.h"
 
 #include <sys/stat.h>
-#include <time.h>
 
 #include <algorithm>
 #include <climits>
@@ -207,9 +206,6 @@ channel::Start make_start(const Plan& plan, std::string seccomp) {
   const auto& manifest = plan.manifest;
   channel::Start start;
   start.seed = random_bytes(64);
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  start.time_ns = static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
   start.hostname = plan.name;
   size_t repository = 0, mount = 0;
   std::vector<const manifest::Entry*> mounts;

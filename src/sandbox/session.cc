@@ -32,6 +32,11 @@ constexpr milliseconds kSlowReaderGrace{2000};
 constexpr size_t kMostDenied = 64;
 constexpr uint64_t kMostTimes = 1ull << 53;  // what a JSON number holds exactly
 
+int64_t wall_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 }  // namespace
 
 struct Session::State {
@@ -137,6 +142,7 @@ struct Session::State {
                           "rebuild the guest image: firestop image build", 0});
     saw_ready = true;
     step("ready");
+    config.start.time_ns = wall_ns();  // not before: a machine may take its time to come up
     say(config.start);
   }
 

@@ -46,7 +46,9 @@ std::string kernel_arguments(const Plan& plan) {
   std::string line = "console=ttyS0 quiet reboot=t panic=-1";
   // Without it TCG hangs in delay calibration about every third boot: the guest measures its clock
   // against timers that lag while code is being translated.
-  if (plan.accelerator == Accelerator::kTcg) line += " tsc_early_khz=" + number(plan.tsc_khz);
+  // For the same reason the counter seems to run away from those timers on a busy host; the guest's watchdog
+  // would then give it up for them, and its clock would lose a quarter of the time.
+  if (plan.accelerator == Accelerator::kTcg) line += " tsc=reliable tsc_early_khz=" + number(plan.tsc_khz);
   return line;
 }
 

@@ -58,7 +58,7 @@ memory-backend-file,id=memory,size=512M,mem-path=/memory/ram,share=on,dump=off
 -initrd
 /initramfs
 -append
-console=ttyS0 quiet reboot=t panic=-1 tsc_early_khz=2400000
+console=ttyS0 quiet reboot=t panic=-1 tsc=reliable tsc_early_khz=2400000
 -chardev
 socket,id=qmp,fd=5
 -mon

@@ -126,11 +126,14 @@ class SandboxTest(unittest.TestCase):
 
     # ---- looking at what is left
 
+    def record_events(self):
+        """The newest run's."""
+        newest = sorted((self.state / "firestop/runs").glob("2*"))[-1]
+        return [json.loads(line) for line in (newest / "evidence/events.jsonl").read_text().splitlines()]
+
     def network_events(self):
         """What crossed the newest run's network: the data of its record's events, each with its kind."""
-        newest = sorted((self.state / "firestop/runs").glob("2*"))[-1]
-        events = map(json.loads, (newest / "evidence/events.jsonl").read_text().splitlines())
-        return [{"kind": event["kind"].removeprefix("network."), **event["data"]} for event in events
+        return [{"kind": event["kind"].removeprefix("network."), **event["data"]} for event in self.record_events()
                 if event["kind"].startswith("network.")]
 
     def check_records(self):
