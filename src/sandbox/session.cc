@@ -65,8 +65,7 @@ struct Session::State {
   Clock::time_point phase_began = Clock::now(), command_began = phase_began;
   std::unique_ptr<Outflow> out, err;
   std::unique_ptr<Inflow> in;
-  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, told_limit, grace,
-      idle_watch;
+  Loop::Handle channel_watch, exit_watch, console_watch, deadline, phase_limit, told_limit, grace, idle_watch;
   std::optional<IdleWatch> idle;  // while the command runs
   std::vector<Loop::Handle> signals;
 
