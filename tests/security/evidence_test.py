@@ -115,6 +115,40 @@ EOF
         self.assertTrue(self.code("echo before\n"))
         self.assertFalse(self.complete())
 
+    def test_inv11_audit_is_not_to_be_switched_off_nor_its_rules_taken(self):
+        done = self.attack(self.BEFORE + r"""
+cat > /tmp/audit.py <<'EOF'
+import os, socket, struct
+def ask(kind, payload):
+    link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9)  # NETLINK_AUDIT
+    link.settimeout(10)
+    link.send(struct.pack("=IHHII", 16 + len(payload), kind, 5, 1, 0) + payload)
+    while True:
+        answer = link.recv(65536)
+        if struct.unpack_from("=H", answer, 4)[0] == 2:  # NLMSG_ERROR
+            return os.strerror(-struct.unpack_from("=i", answer, 16)[0])
+status = lambda mask, enabled, pid: struct.pack("=10I", mask, enabled, 0, pid, 0, 0, 0, 0, 0, 0)
+print("off:", ask(1001, status(1, 0, 0)))
+print("mine:", ask(1001, status(4, 0, os.getpid())))
+print("nobody's:", ask(1001, status(4, 0, 0)))
+calls = [59, 82, 84, 87, 133, 259, 263, 264, 316, 322]  # execve, rename, rmdir, unlink, mknod, and their ...at
+words = [0] * 64
+for call in calls: words[call // 32] |= 1 << call % 32
+fields, values = [11, 104] + [0] * 62, [0xc000003e, 1] + [0] * 62  # AUDIT_ARCH, AUDIT_SUCCESS
+rule = struct.pack("=3I64I64I64I64II", 4, 2, 2, *words, *fields, *values, *([0x40000000] * 2 + [0] * 62), 0)
+print("rule:", ask(1012, rule))
+EOF
+python3 /tmp/audit.py
+: > /tmp/one; mv /tmp/one /tmp/two; rm /tmp/two
+""", root=True)
+        said = dict(line.split(": ") for line in done.stdout.decode().splitlines() if ": " in line)
+        refused = "Operation not permitted"
+        self.assertEqual((said["off"], said["rule"]), (refused, refused), said)
+        self.assertNotIn("Success", (said["mine"], said["nobody's"]), said)
+        self.assertIn("/tmp/two", [change.get("to") for change in self.of("file.rename")])
+        self.assertIn("/tmp/two", [change["path"] for change in self.of("file.delete")])
+        self.assertTrue(self.complete() or self.of("lost"))
+
     def test_inv11_a_result_without_an_end_of_the_collectors_is_none(self):
         (self.work / "take_over.py").write_text(TAKE_OVER.replace("DONE = True", "DONE = False"))
         self.manifest(MANIFEST + "workspace: {entries: {take_over.py: {type: local_file, src: take_over.py}}}\n")

@@ -14,6 +14,7 @@ namespace firestop::guest {
 namespace {
 
 constexpr uint32_t kBacklog = 8192;           // records
+constexpr uint32_t kLocked = 2;               // on, and neither rules nor this change until the next boot
 constexpr uint32_t kLongestWait = 600 * 100;  // as long as the kernel takes, in its ticks or longer
 
 struct Field {
@@ -63,6 +64,11 @@ Result<void> Audit::own() {
 }
 
 Result<void> Audit::begin() {
+  // From here on not even root in the machine takes a rule away: what it did then would be missed in silence.
+  audit_status locked{};
+  locked.mask = AUDIT_STATUS_ENABLED;
+  locked.enabled = kLocked;
+  TRY(link_.request(AUDIT_SET, bytes_of(locked)));
   while (next()) {
   }
   (void)assembler_.take_lost();
@@ -85,8 +91,7 @@ void Audit::take_status(std::string_view payload) {
   if (status.pid != static_cast<uint32_t>(::getpid()) || status.enabled == 0) {
     ++lost_;
     audit_status again{};
-    again.mask = AUDIT_STATUS_ENABLED | AUDIT_STATUS_PID;
-    again.enabled = 1;
+    again.mask = AUDIT_STATUS_PID;
     again.pid = static_cast<uint32_t>(::getpid());
     (void)link_.send(AUDIT_SET, bytes_of(again));
   }
