@@ -10,6 +10,7 @@ Unexpected malformed(const std::string& what) {
 }
 
 constexpr size_t kMostChunkDigits = 16;
+constexpr size_t kUsualFields = 16;  // of a head
 
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -90,6 +91,7 @@ Result<std::optional<Http1Reader::Event>> Http1Reader::read_line(std::string_vie
     case State::kStart:
       trailers_.clear();
       fields_.clear();
+      fields_.reserve(kUsualFields);
       extension_bytes_ = 0;
       TRY(read_start_line(line));
       state_ = State::kFields;

@@ -30,10 +30,12 @@ constexpr std::array<bool, 256> token_table() {
 }
 constexpr std::array<bool, 256> kToken = token_table();
 
-bool is_value_byte(char c) {
-  const auto byte = static_cast<uint8_t>(c);
-  return c == '\t' || (byte >= 0x20 && byte != 0x7f);
-}
+constexpr auto kValueByte = [] {
+  std::array<bool, 256> table{};
+  for (size_t byte = 0x20; byte < table.size(); ++byte) table[byte] = byte != 0x7f;
+  table['\t'] = true;
+  return table;
+}();
 
 std::optional<uint16_t> parse_port(std::string_view text) {
   if (text.empty() || text.size() > 5 || text[0] == '0' || !std::all_of(text.begin(), text.end(), is_digit)) {
@@ -75,7 +77,8 @@ bool is_token(std::string_view text) {
 bool is_field_value(std::string_view text) {
   if (text.empty()) return true;
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  return !blank(text.front()) && !blank(text.back()) && std::all_of(text.begin(), text.end(), is_value_byte);
+  return !blank(text.front()) && !blank(text.back()) &&
+         std::all_of(text.begin(), text.end(), [](char c) { return kValueByte[static_cast<uint8_t>(c)]; });
 }
 
 bool is_method(std::string_view text) {
