@@ -133,7 +133,8 @@ Loop::Loop() : state_(std::make_unique<State>()) {
 
 Loop::~Loop() {
   uv_close(reinterpret_cast<uv_handle_t*>(&state_->soon_timer), nullptr);
-  uv_run(&state_->loop, UV_RUN_NOWAIT);  // lets close callbacks run
+  // Lets close callbacks run; the first time for nothing if it was stopped while it did not run.
+  for (int i = 0; i < 2; ++i) uv_run(&state_->loop, UV_RUN_NOWAIT);
   while (state_->pending > 0) uv_run(&state_->loop, UV_RUN_ONCE);
   uv_loop_close(&state_->loop);
 }

@@ -114,5 +114,13 @@ TEST(Loop, WorkThatNobodyWaitsForEndsQuietly) {
   EXPECT_TRUE(*ran) << "the loop is gone, and its work is not";
 }
 
+TEST(Loop, LeavesNothingBehindWhenStoppedWhileItDoesNotRun) {
+  // What is left is seen by the address sanitizer.
+  Loop loop;
+  auto timer = loop.every(std::chrono::hours(1), [] {});
+  loop.stop();
+  timer.reset();
+}
+
 }  // namespace
 }  // namespace firestop

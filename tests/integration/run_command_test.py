@@ -50,7 +50,7 @@ class CommandTest(SandboxTest):  # 44 s
         for name in ("images", "accelerator.json"):
             (own / name).symlink_to(cache / name)
         self.env["XDG_CACHE_HOME"] = str(own.parent)
-        for _ in range(4):
+        for _ in range(2):
             process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             self.addCleanup(lambda process=process: (process.kill(), process.wait()))
         behind, took = [], []
