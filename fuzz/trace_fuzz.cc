@@ -12,16 +12,16 @@
 #include "reconcile/reconcile.h"
 
 using namespace firestop;
-using namespace firestop::evidence;
+using namespace firestop::reconcile;
 
 namespace {
 
-Process process(uint32_t pid, size_t parent, std::vector<std::string> argv) {
-  Process out;
+story::Process process(uint32_t pid, size_t parent, std::vector<std::string> argv) {
+  story::Process out;
   out.pid = pid;
   out.parent = parent;
   out.started_us = pid;
-  Execution exec;
+  story::Execution exec;
   exec.file = argv[0];
   exec.cwd = "/workspace";
   exec.from_image = true;
@@ -30,14 +30,15 @@ Process process(uint32_t pid, size_t parent, std::vector<std::string> argv) {
   return out;
 }
 
-Story story() {
-  Story out;
+story::Story story_of_a_run() {
+  story::Story out;
   out.roots = {0};
-  out.processes = {process(1, kNone, {"/usr/bin/agent"}), process(2, 0, {"/bin/bash", "-lc", "make test"}),
-                   process(3, 1, {"/usr/bin/make", "test"}), process(4, 0, {"/bin/sh", "./x.sh", "a"})};
+  out.processes = {process(1, story::kNone, {"/usr/bin/agent"}),
+                   process(2, 0, {"/bin/bash", "-lc", "make test"}), process(3, 1, {"/usr/bin/make", "test"}),
+                   process(4, 0, {"/bin/sh", "./x.sh", "a"})};
   out.processes[0].children = {1, 3};
   out.processes[1].children = {2};
-  Script script;
+  story::Script script;
   script.process = 3;
   script.how = "argument";
   script.path = "/workspace/x.sh";
@@ -61,8 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!trace) return 0;
   FUZZ_CHECK(trace->claims.size() <= kMostClaims);
   for (const Claim& claim : trace->claims) FUZZ_CHECK(claim.line > 0);
-  static const Story kStory = story();
-  const auto account = reconcile(kStory, *trace, {});
+  static const story::Story kStory = story_of_a_run();
+  const auto account = reconcile::reconcile(kStory, *trace, {});
   FUZZ_CHECK(account.claims == trace->claims.size());
   for (const Finding& finding : account.findings) FUZZ_CHECK(!finding.why.empty());
   (void)to_text(account, kStory, *trace, [](std::string_view words) { return std::string(words); });

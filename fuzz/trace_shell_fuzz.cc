@@ -6,7 +6,7 @@
 #include "check.h"
 #include "story/shell_words.h"
 
-using namespace firestop::evidence;
+using namespace firestop::story;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
