@@ -1,4 +1,5 @@
-// Crossings as JSON: between the egress process and its sandbox, and as lines of network.jsonl.
+// Crossings as JSON: between the egress process and its sandbox, in the record, and as `firestop proxy
+// --json` tells them.
 #pragma once
 
 #include "base/result.h"
