@@ -79,7 +79,6 @@ void describe(C& c, Ref<C, Start> m) {
     e.bytes("bytes", f.bytes, codec::kMaxPayload);
     e.integer("mode", f.mode, {0, 0777});
   });
-  c.boolean("test_unobserved", m.test_unobserved);
   c.boolean("test_root", m.test_root);
 }
 

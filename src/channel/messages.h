@@ -107,7 +107,6 @@ struct Start {
   std::string authority;         // certificate, PEM, to be trusted; "" means none
   std::string authority_hash;    // of its subject, as OpenSSL names files by
   std::vector<StartFile> files;  // of the account that the command runs as
-  bool test_unobserved = false;  // only for measurements: the collectors stand aside, and say so
   bool test_root = false;        // only for the project's own attack tests: see docs/threat-model.md
 };
 

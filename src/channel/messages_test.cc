@@ -41,7 +41,6 @@ Start full_start() {
   m.authority = "-----BEGIN CERTIFICATE-----\n";
   m.authority_hash = "0123abcd";
   m.files = {{"/home/analyst/.netrc", kRaw, 0600}, {"/" + kRawName, "", 0777}};
-  m.test_unobserved = true;
   m.test_root = true;
   return m;
 }
@@ -108,7 +107,6 @@ TEST(Messages, StartComesBack) {
   EXPECT_EQ(back.processes_max, 256u);
   EXPECT_EQ(back.open_files_max, UINT32_MAX);
   EXPECT_EQ(back.cpus, 1.5);
-  EXPECT_TRUE(back.test_unobserved);
   EXPECT_TRUE(back.test_root);
 }
 

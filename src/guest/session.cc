@@ -205,8 +205,8 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
     settings_.notices = !settings_.outside;
     watch.lap("exec guard");
   }
-  TRY(collectors_->begin(start.test_unobserved ? CollectorWord::kStandAside : CollectorWord::kWatch));
-  if (!start.test_unobserved) settings_.watch = collectors_->group();
+  TRY(collectors_->begin());
+  settings_.watch = collectors_->group();
   watch.lap("collectors");
   return {};
 }

@@ -137,6 +137,7 @@ Result<vmm::Machine> make_machine(const Plan& plan, const OwnedRun& run, const i
   machine.run = file_name(run.directory());
   machine.processor_time = limits.cpus;
   machine.accelerator = accelerator;
+  machine.unobserved = std::getenv("FIRESTOP_TEST_WITHOUT_COLLECTORS") != nullptr;
   return machine;
 }
 
@@ -267,10 +268,8 @@ class Life {
           "tests)");
       config.start.test_root = true;
     }
-    if (std::getenv("FIRESTOP_TEST_WITHOUT_COLLECTORS")) {
+    if (machine.unobserved)
       notice("FIRESTOP_TEST_WITHOUT_COLLECTORS: nothing that happens inside is observed (for measurements)");
-      config.start.test_unobserved = true;
-    }
     config.exec.argv = plan.command;
     config.exec.terminal = request_.terminal;
     config.exec.term = request_.terminal ? request_.term : "dumb";

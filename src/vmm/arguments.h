@@ -37,7 +37,8 @@ struct Plan {
   std::vector<DiskArgument> disks;  // in the order of the devices; part of what a snapshot fixes
   std::optional<uint64_t> io_rate;  // bytes a second over all disks
   std::optional<int> tap_fd;        // the other end of the network device, where there is one
-  bool incoming = false;            // waits for a snapshot (QMP "migrate-incoming") instead of booting
+  bool unobserved = false;
+  bool incoming = false;  // waits for a snapshot (QMP "migrate-incoming") instead of booting
 };
 
 // The guest kernel's command line.

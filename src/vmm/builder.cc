@@ -225,6 +225,7 @@ Result<Started> VmBuilder::start(const Machine& machine, const StartOptions& opt
   plan.accelerator = machine.accelerator;
   plan.memory = machine.memory;
   plan.cpus = machine.cpus;
+  plan.unobserved = machine.unobserved;
   plan.tsc_khz = options.tsc_khz;
   plan.io_rate = machine.io_rate;
   plan.incoming = options.incoming.has_value();

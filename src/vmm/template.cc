@@ -118,6 +118,7 @@ Result<TemplateKey> template_key(const Machine& machine) {
   plan.accelerator = machine.accelerator;
   plan.memory = machine.memory;
   plan.cpus = machine.cpus;
+  plan.unobserved = machine.unobserved;
   plan.disks = {{"root", -1, true}, {"scratch", -1, false}};
   for (size_t i = 0; i < kMaxDisks; ++i) plan.disks.push_back({"ro" + std::to_string(i), -1, true});
   if (machine.tap >= 0) plan.tap_fd = -1;

@@ -55,6 +55,9 @@ struct Machine {
   // Names the machine's control group, where the host lets us have one; without it there is none.
   std::string run;
   double processor_time = 0;  // processors' worth of time that group gives
+  // For measurements: the guest's kernel and collectors observe nothing. Another kind of machine, so a
+  // template of its own.
+  bool unobserved = false;
   Accelerator accelerator{};
 };
 

@@ -83,6 +83,29 @@ Result<UniqueFd> attach_bpf(const BpfCode& code, uint32_t function, bpf_attach_t
   return link;
 }
 
+Result<BpfCounter> BpfCounter::make() {
+  BpfCounter counter;
+  TRY_ASSIGN(counter.map_, make_bpf_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(uint64_t), 1));
+  return counter;
+}
+
+void BpfCounter::count(BpfCode& code, int16_t stack) const {
+  code.set(1, 0), code.store(BPF_W, 10, stack, 1);
+  code.map(1, map_), code.move(2, 10), code.plus(2, stack);
+  code.call(BPF_FUNC_map_lookup_elem);
+  const size_t none = code.jump(BPF_JEQ, 0, 0);
+  code.set(1, 1);
+  code.add(BPF_STX | BPF_ATOMIC | BPF_DW, 0, 1, 0, BPF_ADD);
+  code.land(none);
+}
+
+uint64_t BpfCounter::take() {
+  const uint32_t key = 0;
+  uint64_t now = 0;
+  if (!map_.valid() || !look_up_bpf(map_, &key, &now)) return 0;
+  return now - std::exchange(before_, now);
+}
+
 Result<BpfRing> BpfRing::make(uint32_t bytes) {
   BpfRing ring;
   TRY_ASSIGN(ring.map_, make_bpf_map(BPF_MAP_TYPE_RINGBUF, 0, 0, bytes));

@@ -82,6 +82,20 @@ class BpfCode {
 // last words of the kernel's verifier.
 Result<UniqueFd> attach_bpf(const BpfCode& code, uint32_t function, bpf_attach_type when);
 
+// A number that programs count up.
+class BpfCounter {
+ public:
+  static Result<BpfCounter> make();
+  // Puts instructions there that add one; registers 0 to 5 and 4 bytes at `stack` are theirs.
+  void count(BpfCode& code, int16_t stack) const;
+  // How often, since this was last asked.
+  uint64_t take();
+
+ private:
+  UniqueFd map_;
+  uint64_t before_ = 0;
+};
+
 // A ring that programs put records into (BPF_MAP_TYPE_RINGBUF, Documentation/bpf/ringbuf.rst).
 class BpfRing {
  public:

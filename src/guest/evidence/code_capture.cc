@@ -53,6 +53,11 @@ std::string head_of(int fd) {
   return got > 0 ? std::string(head, static_cast<size_t>(got)) : std::string();
 }
 
+bool is_binary(int fd) {
+  char head[4];
+  return ::pread(fd, head, sizeof head, 0) == sizeof head && ::memcmp(head, "\177ELF", sizeof head) == 0;
+}
+
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
@@ -160,6 +165,10 @@ void CodeCapture::executes(const FileEvent& event) {
   }
   // The loader of a program is opened after it, and changes nothing.
   const Language language = language_of(file.path, "");
+  if (language == Language::kNone && file.from_image)
+    notice_.can_wait(event.pid, event.what.st_dev);
+  else if (language != Language::kLoader)
+    notice_.cannot_wait(event.pid);
   if (reads_programs(language))
     input_.begins(event.pid);
   else if (language != Language::kLoader)
@@ -187,8 +196,10 @@ void CodeCapture::opens(const FileEvent& event) {
   Process* process = processes_.find(event.pid);
   if (!process || process->hidden || event.what.st_size == 0) return;
   look_at(*process);
-  const std::string path = place_of(event.fd);
   const bool interprets = process->language != Language::kNone || !process->image_program;
+  // Most of what is opened ends here: what a compiler reads, what git writes.
+  if (!interprets && !is_binary(event.fd)) return;
+  const std::string path = place_of(event.fd);
   if (!interprets && !named_as_library(path)) return;
   const std::string head = head_of(event.fd);
   const CodeArguments arguments = code_arguments(process->language, process->argv);
@@ -196,7 +207,6 @@ void CodeCapture::opens(const FileEvent& event) {
       arguments.files.begin(), arguments.files.end(),
       [&](const std::string& word) { return names(word, path) || leads_to(process->pid, word, event.what); });
   if (!argument && !looks_like_code(process->language, path, head)) return;
-  if (!interprets && !head.starts_with("\177ELF")) return;
   if (opens_to_write_only(*process)) return;
   const Captured captured = contents_.of_file(event.fd, event.what);
   // The kernel opened a script itself; that its interpreter opens it again says nothing new.

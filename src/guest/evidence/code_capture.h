@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "guest/evidence/audit_notice.h"
 #include "guest/evidence/contents.h"
 #include "guest/evidence/file_watch.h"
 #include "guest/evidence/processes.h"
@@ -21,8 +22,14 @@ namespace firestop::guest {
 
 class CodeCapture {
  public:
-  CodeCapture(Teller& teller, Contents& contents, FileWatch& files, Processes& processes, ScriptInput& input)
-      : teller_(teller), contents_(contents), files_(files), processes_(processes), input_(input) {}
+  CodeCapture(Teller& teller, Contents& contents, FileWatch& files, Processes& processes, ScriptInput& input,
+              AuditNotice& notice)
+      : teller_(teller),
+        contents_(contents),
+        files_(files),
+        processes_(processes),
+        input_(input),
+        notice_(notice) {}
 
   void executes(const FileEvent& event);
   void opens(const FileEvent& event);
@@ -50,6 +57,7 @@ class CodeCapture {
   FileWatch& files_;
   Processes& processes_;
   ScriptInput& input_;
+  AuditNotice& notice_;
   std::map<Inode, uint32_t> writers_;
   uint64_t lost_ = 0;
 };

@@ -22,6 +22,7 @@
 
 #include "base/file.h"
 #include "guest/evidence/audit.h"
+#include "guest/evidence/audit_notice.h"
 #include "guest/evidence/btf.h"
 #include "guest/evidence/changes.h"
 #include "guest/evidence/code_capture.h"
@@ -32,14 +33,18 @@
 #include "guest/evidence/script_input.h"
 #include "guest/evidence/task_costs.h"
 #include "guest/evidence/teller.h"
+#include "guest/evidence/wakeup.h"
 #include "guest/mount.h"
 
 namespace firestop::guest {
 namespace {
 
 namespace observed = channel::observed;
-constexpr int kPriority = 10;      // SCHED_FIFO
-constexpr int kAliveMs = 3000;     // below observed::kAliveEvery
+constexpr int kPriority = 10;        // SCHED_FIFO
+constexpr int kAliveMs = 3000;       // below observed::kAliveEvery
+constexpr int64_t kGatherMs = 40;    // how long what can wait waits (wakeup.h)
+constexpr size_t kMuch = 16u << 10;  // bytes: sent before that
+constexpr int64_t kIdleMs = 250;
 constexpr int64_t kLookMs = 1000;  // how often losses are asked for
 constexpr int64_t kLongestFinishMs = 5000;
 
@@ -81,7 +86,9 @@ class Collector {
     TRY(hurry_audit());
     const auto types = read_file("/sys/kernel/btf/vmlinux", 64u << 20);
     const Btf btf(types.value_or(""));
-    why_no_input_ = input_.prepare(btf);
+    if (auto made = Wakeup::make()) wakeup_ = std::move(*made);
+    if (auto made = AuditNotice::make(btf, wakeup_)) notice_ = std::move(*made);
+    why_no_input_ = input_.prepare(btf, wakeup_);
     if (auto made = ConnectProbe::make(btf))
       connections_ = std::move(*made);
     else
@@ -93,23 +100,25 @@ class Collector {
   void serve() {
     answer(CollectorWord::kReady);
     while (true) {
-      pollfd sources[8] = {{control_, POLLIN, 0},
-                           {watching_ ? proc_.fd() : -1, POLLIN, 0},
-                           {watching_ ? costs_.fd() : -1, POLLIN, 0},
-                           {watching_ ? audit_.fd() : -1, POLLIN, 0},
-                           {watching_ ? files_.fd() : -1, POLLIN, 0},
-                           {watching_ && input_.works() ? input_.fd() : -1, POLLIN, 0},
-                           {watching_ && connections_.works() ? connections_.fd() : -1, POLLIN, 0},
-                           {teller_.pending() ? teller_.fd() : -1, POLLOUT, 0}};
-      ::poll(sources, std::size(sources), watching_ ? 250 : aside_ ? kAliveMs : -1);
-      if (watching_)
-        round({sources[1].revents != 0 || sources[2].revents != 0, sources[3].revents != 0,
-               sources[4].revents != 0});
-      if (aside_ && now_ms() - said_ms_ >= kAliveMs) {  // the host ends a run whose collectors are silent
-        said_ms_ = now_ms();
-        teller_.say(observed::Alive{});
-        teller_.settle();
-      }
+      const int64_t now = now_ms();
+      int64_t wait = kIdleMs;
+      const bool gathering = taken_ms_ + kGatherMs > now;
+      if (gathering) wait = taken_ms_ + kGatherMs - now;
+      if (teller_.held() > 0 && !teller_.stuck())
+        wait = std::clamp<int64_t>(told_ms_ + kGatherMs - now, 0, wait);
+      const auto at_once = [this](bool is, int fd) { return pollfd{watching_ && is ? fd : -1, POLLIN, 0}; };
+      const auto later = [&](bool is, int fd) { return at_once(is && !gathering, fd); };
+      pollfd sources[] = {{control_, POLLIN, 0},
+                          at_once(true, files_.fd()),
+                          at_once(wakeup_.works(), wakeup_.fd()),
+                          at_once(connections_.works(), connections_.fd()),
+                          at_once(!notice_.works() || !gathering, audit_.fd()),
+                          later(true, proc_.fd()),
+                          later(true, costs_.fd()),
+                          later(input_.works(), input_.fd()),
+                          {teller_.stuck() ? teller_.fd() : -1, POLLOUT, 0}};
+      ::poll(sources, std::size(sources), watching_ ? static_cast<int>(wait) : -1);
+      if (watching_) round();
       if (sources[0].revents != 0 && !hear()) return;
     }
   }
@@ -127,14 +136,7 @@ class Collector {
           return false;
         }
         break;
-      case CollectorWord::kStandAside:
-        teller_.say(observed::Hello{
-            observed::kVersion, {}, {"processes", "costs", "files", "code", "stdin", "connections"}});
-        teller_.settle();
-        aside_ = true;
-        break;
       case CollectorWord::kFinish:
-        aside_ = false;
         finish();
         break;
       default:
@@ -163,15 +165,10 @@ class Collector {
     return {};
   }
 
-  struct Due {
-    bool processes = true, audit = true, files = true;
-  };
   // What there is to be read, in the order of its causes.
-  void round(Due due) {
-    if (due.files) files_.take([this] { take_processes(); }, [this](const FileEvent& event) { take(event); });
-    if (due.processes) take_processes();
-    if (due.audit)
-      while (const auto event = audit_.next()) take(*event);
+  void round() {
+    wakeup_.take();
+    if (!files_.take([this] { take_told(); }, [this](const FileEvent& event) { take(event); })) take_told();
     input_.take();
     input_.tell_due();
     connections_.take([this](const Connection& connection) { take(connection); });
@@ -186,11 +183,28 @@ class Collector {
       said_ms_ = now;
       teller_.say(observed::Alive{});
     }
+    if (now - told_ms_ >= kGatherMs || teller_.held() >= kMuch) tell_now();
+  }
+
+  void tell_now() {
+    told_ms_ = now_ms();
     teller_.settle();
   }
 
-  void take_processes() {
+  // What the kernel has told by itself. A file that somebody asks for now was asked for after it.
+  void take_told() {
+    bool any = take_processes();
+    while (const auto event = audit_.next()) {
+      any = true;
+      take(*event);
+    }
+    if (any) taken_ms_ = now_ms();
+  }
+
+  bool take_processes() {
+    bool any = false;
     while (const auto event = proc_.next()) {
+      any = true;
       // What a thread used is told before its end is.
       if (event->kind == ProcEvent::Kind::kExit) take_costs();
       if (event->kind == ProcEvent::Kind::kExit && event->pid == event->thread) input_.ends(event->pid);
@@ -199,6 +213,7 @@ class Collector {
       if (Process* process = processes_.find(event->pid)) code_.runs(*process);
     }
     take_costs();
+    return any;
   }
 
   // A process may begin and end, on another processor, while this reads first the one and then the other:
@@ -254,6 +269,7 @@ class Collector {
     teller_.say(observed::Connect{connection.pid, process ? Processes::in_order(*process, at_us) : at_us,
                                   connection.udp ? "udp" : "tcp", connection.source_port, address,
                                   connection.port});
+    tell_now();  // the host holds the crossing until it knows
   }
 
   void tell_lost(const char* what, uint64_t count) {
@@ -270,16 +286,11 @@ class Collector {
   }
 
   void finish() {
-    if (!watching_) {  // after kStandAside
-      teller_.say(observed::Done{});
-      teller_.finish();
-      return;
-    }
     const int64_t until = now_ms() + kLongestFinishMs;
     do {
       audit_.ask();
       ::usleep(10'000);
-      round({});
+      round();
     } while ((processes_.count() > 0 || !audit_.quiet()) && now_ms() < until);
     processes_.tell_ends(Processes::Which::kAll);
     files_.end();
@@ -297,19 +308,22 @@ class Collector {
   ProcEvents proc_;
   TaskCosts costs_;
   Audit audit_;
+  Wakeup wakeup_;
+  AuditNotice notice_;
   Contents contents_{teller_};
   Processes processes_{teller_};
   ScriptInput input_{processes_,
                      [this](Process& process, const char* how, std::string_view bytes, std::string note) {
                        code_.read(process, how, bytes, std::move(note));
                      }};
-  CodeCapture code_{teller_, contents_, files_, processes_, input_};
+  CodeCapture code_{teller_, contents_, files_, processes_, input_, notice_};
   Changes changes_{teller_, processes_};
   ConnectProbe connections_;
   std::string why_no_input_, why_no_connections_;
   bool watching_ = false;
-  bool aside_ = false;  // kStandAside: lives, and watches nothing
-  int64_t looked_ms_ = 0, said_ms_ = 0;
+  // When losses were asked for, a sign of life was given, what the kernel tells was taken, and what there is
+  // to tell was sent.
+  int64_t looked_ms_ = 0, said_ms_ = 0, taken_ms_ = 0, told_ms_ = 0;
   std::vector<std::pair<TaskCost, int64_t>> early_costs_;  // and since when
 };
 

@@ -14,15 +14,16 @@ namespace firestop::guest {
 
 // What PID 1 asks, and what it is answered, one message each.
 enum class CollectorWord : uint32_t {
-  kReady = 1,   // answer: set up
-  kWatch,       // from now on all counts; answered when nothing can be missed any more
-  kStandAside,  // instead of kWatch: say that nothing is collected (benchmarks)
-  kFinish,      // all processes have ended: say the rest; answered when the host has it
-  kDone,        // answer to the three
+  kReady = 1,  // answer: set up
+  kWatch,      // from now on all counts; answered when nothing can be missed any more
+  kFinish,     // all processes have ended: say the rest; answered when the host has it
+  kDone,       // answer to the two
 };
 
 // Runs until PID 1 is gone. `control` is its end of a SOCK_SEQPACKET pair. When it cannot begin, it says why
 // there and ends.
 [[noreturn]] void run_collector(int control, FileWatch files);
+// In its place, for measurements: it observes nothing, and says so.
+[[noreturn]] void run_bystander(int control);
 
 }  // namespace firestop::guest

@@ -11,10 +11,17 @@
 
 #include <string>
 
+#include "guest/mount.h"
+
 namespace firestop::guest {
 namespace {
 
 constexpr int kAnswerMs = 30'000;
+
+bool unobserved() {
+  const auto line = read_kernel_file("/proc/cmdline");
+  return line && (*line + " ").find(" firestop.unobserved ") != std::string::npos;
+}
 
 }  // namespace
 
@@ -28,6 +35,7 @@ Result<std::unique_ptr<Collectors>> Collectors::start() {
   TRY_ASSIGN(FileWatch files, FileWatch::make());
   // PID 1 keeps the group, too: when the collectors are gone, what waits for an answer waits on.
   collectors->group_.reset(::fcntl(files.fd(), F_DUPFD_CLOEXEC, 3));
+  collectors->aside_ = unobserved();
   collectors->pid_ = ::fork();
   if (collectors->pid_ < 0) return fail_errno("guest.collectors", "cannot fork");
   if (collectors->pid_ == 0) {
@@ -35,6 +43,7 @@ Result<std::unique_ptr<Collectors>> Collectors::start() {
     // PID 1's port and loop are not for this process.
     for (int fd = 3; fd < 256; ++fd)
       if (fd != control && fd != group) ::close(fd);
+    if (collectors->aside_) run_bystander(control);
     run_collector(control, std::move(files));
   }
   TRY(collectors->wait_for(CollectorWord::kReady));
@@ -66,8 +75,8 @@ Result<void> Collectors::wait_for(CollectorWord word) {
   return fail("guest.collectors", "cannot observe: " + std::string(text, static_cast<size_t>(got)));
 }
 
-Result<void> Collectors::begin(CollectorWord word) {
-  TRY(say(word));
+Result<void> Collectors::begin() {
+  TRY(say(CollectorWord::kWatch));
   return wait_for(CollectorWord::kDone);
 }
 

@@ -29,7 +29,8 @@ struct Places {
 };
 
 struct Tables {
-  const UniqueFd &ring, &told, &lost;
+  const UniqueFd &ring, &told;
+  const BpfCounter& lost;
 };
 
 // Registers: 6 the socket, 7 the address, 8 the message.
@@ -116,12 +117,7 @@ class Program {
     c_.map(1, tables_.ring), c_.move(2, 10), c_.plus(2, kRecord), c_.set(3, sizeof(Record)), c_.set(4, 0);
     c_.call(BPF_FUNC_ringbuf_output);
     const size_t fits = c_.jump(BPF_JEQ, 0, 0);
-    c_.set(1, 0), c_.store(BPF_W, 10, kKey, 1);
-    c_.map(1, tables_.lost), c_.move(2, 10), c_.plus(2, kKey);
-    c_.call(BPF_FUNC_map_lookup_elem);
-    to_end_.push_back(c_.jump(BPF_JEQ, 0, 0));
-    c_.set(1, 1);
-    c_.add(BPF_STX | BPF_ATOMIC | BPF_DW, 0, 1, 0, BPF_ADD);
+    tables_.lost.count(c_, kKey);
     to_end_.push_back(c_.jump(BPF_JA, 0, 0));
     c_.land(fits);
   }
@@ -165,7 +161,7 @@ Result<ConnectProbe> ConnectProbe::make(const Btf& types) {
   ConnectProbe probe;
   TRY_ASSIGN(probe.ring_, BpfRing::make(kRing));
   TRY_ASSIGN(probe.told_, make_bpf_map(BPF_MAP_TYPE_LRU_HASH, 4, kToldSize, kMostPorts));
-  TRY_ASSIGN(probe.lost_, make_bpf_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(uint64_t), 1));
+  TRY_ASSIGN(probe.lost_, BpfCounter::make());
   const Tables tables{probe.ring_.map(), probe.told_, probe.lost_};
   TRY_ASSIGN(probe.udp_, attach_bpf(Program(places, tables).udp(), send, BPF_TRACE_FENTRY));
   TRY_ASSIGN(probe.tcp_, attach_bpf(Program(places, tables).tcp(), connect, BPF_TRACE_FENTRY));
@@ -184,13 +180,6 @@ void ConnectProbe::take(const std::function<void(const Connection&)>& each) {
           .source_port = record.source_port,
           .udp = record.protocol == IPPROTO_UDP});
   });
-}
-
-uint64_t ConnectProbe::take_lost() {
-  const uint32_t key = 0;
-  uint64_t lost = 0;
-  if (!works() || !look_up_bpf(lost_, &key, &lost)) return 0;
-  return lost - std::exchange(lost_before_, lost);
 }
 
 }  // namespace firestop::guest

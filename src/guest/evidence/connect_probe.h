@@ -30,13 +30,13 @@ class ConnectProbe {
   int fd() const { return ring_.fd(); }
   void take(const std::function<void(const Connection&)>& each);
   // Those that did not fit, since this was last asked.
-  uint64_t take_lost();
+  uint64_t take_lost() { return lost_.take(); }
 
  private:
   static constexpr uint32_t kRing = 512u << 10;  // 16,000 of them
   BpfRing ring_;
-  UniqueFd told_, lost_, tcp_, udp_;
-  uint64_t lost_before_ = 0;
+  BpfCounter lost_;
+  UniqueFd told_, tcp_, udp_;
 };
 
 }  // namespace firestop::guest

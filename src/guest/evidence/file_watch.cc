@@ -66,10 +66,10 @@ void FileWatch::end() {
   ::fanotify_mark(group_.get(), FAN_MARK_FLUSH, 0, AT_FDCWD, nullptr);
 }
 
-void FileWatch::take(const std::function<void()>& before, const std::function<void(const FileEvent&)>& each) {
+bool FileWatch::take(const std::function<void()>& before, const std::function<void(const FileEvent&)>& each) {
   alignas(fanotify_event_metadata) char buffer[4096];
   ssize_t got = ::read(group_.get(), buffer, sizeof buffer);
-  if (got <= 0) return;
+  if (got <= 0) return false;
   before();
   for (const auto* event = reinterpret_cast<fanotify_event_metadata*>(buffer); FAN_EVENT_OK(event, got);
        event = FAN_EVENT_NEXT(event, got)) {
@@ -87,6 +87,7 @@ void FileWatch::take(const std::function<void()>& before, const std::function<vo
     const fanotify_response answer{file.get(), FAN_ALLOW};
     (void)!::write(group_.get(), &answer, sizeof answer);  // fails if the thread was killed meanwhile
   }
+  return true;
 }
 
 bool FileWatch::from_image(int fd, const struct stat& what) const {

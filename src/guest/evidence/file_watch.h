@@ -37,7 +37,8 @@ class FileWatch {
   // Takes all marks away.
   void end();
   // What waits now, each answered "go on" after its call. `before` is called once for what was read at once.
-  void take(const std::function<void()>& before, const std::function<void(const FileEvent&)>& each);
+  // False: nothing waited.
+  bool take(const std::function<void()>& before, const std::function<void(const FileEvent&)>& each);
 
   // Whether the file is as the image has it: the overlay's, and no copy of it was made for writing.
   bool from_image(int fd, const struct stat& what) const;

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kPiece = 4096;
 constexpr int32_t kMostPieces = 256;  // of one read(2): 1 MiB
 constexpr uint32_t kMostWatched = 8192;
+constexpr int32_t kMuch = 256 << 10;  // bytes in the ring
 
 struct Head {
   uint32_t pid, descriptor, length;
@@ -20,11 +21,11 @@ struct Head {
 struct Scratch {
   Head head;
   char bytes[kPiece];
-  uint64_t lost;
 };
 
 // long __x64_sys_read(const struct pt_regs *regs): the context is regs, then what was returned.
-BpfCode program(const UniqueFd& watched, const UniqueFd& scratch, const UniqueFd& ring) {
+BpfCode program(const UniqueFd& watched, const UniqueFd& scratch, const UniqueFd& ring,
+                const BpfCounter& lost, const Wakeup& wakeup) {
   constexpr int16_t kSi = 104, kDi = 112;  // in pt_regs: buffer, descriptor
   constexpr auto kAt = [](size_t offset) { return static_cast<int16_t>(offset); };
   BpfCode c;
@@ -38,6 +39,7 @@ BpfCode program(const UniqueFd& watched, const UniqueFd& scratch, const UniqueFd
   c.call(BPF_FUNC_map_lookup_elem);
   to_end.push_back(c.jump(BPF_JEQ, 0, 0));
   c.load(BPF_W, 2, 0, 0);  // InputProbe::What
+  c.store(BPF_W, 10, -48, 2);
   c.load(BPF_DW, 7, 6, 0), c.load(BPF_DW, 6, 6, 8);
   to_end.push_back(c.jump(BPF_JSLT, 6, 0));
   c.load(BPF_DW, 1, 7, kDi);
@@ -80,14 +82,22 @@ BpfCode program(const UniqueFd& watched, const UniqueFd& scratch, const UniqueFd
   c.move(2, 8), c.set(4, 0);
   c.call(BPF_FUNC_ringbuf_output);
   const size_t fits = c.jump(BPF_JEQ, 0, 0);
-  c.load(BPF_DW, 1, 8, kAt(offsetof(Scratch, lost))), c.plus(1, 1);
-  c.store(BPF_DW, 8, kAt(offsetof(Scratch, lost)), 1);
+  lost.count(c, -40);
   c.land(fits);
   c.load(BPF_DW, 2, 10, -32);
   c.add(BPF_ALU64 | BPF_SUB | BPF_X, 6, 2, 0, 0), c.add(BPF_ALU64 | BPF_ADD | BPF_X, 9, 2, 0, 0);
   c.plus(7, 1);
-  to_end.push_back(c.jump(BPF_JGE, 7, kMostPieces));
+  const size_t all_pieces = c.jump(BPF_JGE, 7, kMostPieces);
   c.back(BPF_JSGT, 6, 0, again);
+  c.land(all_pieces);
+  // Whether a descriptor is a pipe can be seen as long as its process lives.
+  c.load(BPF_W, 1, 10, -48);
+  const size_t at_once = c.jump(BPF_JEQ, 1, static_cast<int32_t>(InputProbe::What::kAll));
+  c.map(1, ring), c.set(2, BPF_RB_AVAIL_DATA);
+  c.call(BPF_FUNC_ringbuf_query);
+  to_end.push_back(c.jump(BPF_JLE, 0, kMuch));
+  c.land(at_once);
+  wakeup.wake(c, -40);
   for (const size_t jump : to_end) c.land(jump);
   c.end();
   return c;
@@ -95,15 +105,17 @@ BpfCode program(const UniqueFd& watched, const UniqueFd& scratch, const UniqueFd
 
 }  // namespace
 
-Result<InputProbe> InputProbe::make(const Btf& types) {
+Result<InputProbe> InputProbe::make(const Btf& types, const Wakeup& wakeup) {
   InputProbe probe;
   TRY_ASSIGN(probe.watched_, make_bpf_map(BPF_MAP_TYPE_HASH, 4, 4, kMostWatched));
   TRY_ASSIGN(probe.scratch_, make_bpf_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(Scratch), 1));
   TRY_ASSIGN(probe.ring_, BpfRing::make(kRing));
+  TRY_ASSIGN(probe.lost_, BpfCounter::make());
   const uint32_t function = types.function("__x64_sys_read");
   if (function == 0) return fail("evidence.input", "the kernel does not say where read(2) is");
-  TRY_ASSIGN(probe.link_, attach_bpf(program(probe.watched_, probe.scratch_, probe.ring_.map()), function,
-                                     BPF_TRACE_FEXIT));
+  TRY_ASSIGN(probe.link_,
+             attach_bpf(program(probe.watched_, probe.scratch_, probe.ring_.map(), probe.lost_, wakeup),
+                        function, BPF_TRACE_FEXIT));
   return probe;
 }
 
@@ -123,21 +135,6 @@ void InputProbe::take(const std::function<void(const Piece&)>& each) {
     record.remove_prefix(sizeof head);
     each({head.pid, head.descriptor, record.substr(0, head.length), head.left, head.fault == 0});
   });
-}
-
-uint64_t InputProbe::take_lost() {
-  if (!works()) return 0;
-  constexpr size_t kMostProcessors = 256;
-  std::vector<char> all(kMostProcessors * ((sizeof(Scratch) + 7) / 8 * 8));
-  uint32_t key = 0;
-  if (!look_up_bpf(scratch_, &key, all.data())) return 0;
-  uint64_t lost = 0;
-  for (size_t at = 0; at < all.size(); at += (sizeof(Scratch) + 7) / 8 * 8) {
-    uint64_t count = 0;
-    ::memcpy(&count, all.data() + at + offsetof(Scratch, lost), sizeof count);
-    lost += count;
-  }
-  return lost - std::exchange(lost_before_, lost);
 }
 
 }  // namespace firestop::guest

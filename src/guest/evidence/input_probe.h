@@ -11,12 +11,14 @@
 #include "base/result.h"
 #include "guest/evidence/bpf.h"
 #include "guest/evidence/btf.h"
+#include "guest/evidence/wakeup.h"
 
 namespace firestop::guest {
 
 class InputProbe {
  public:
-  static Result<InputProbe> make(const Btf& types);
+  // `wakeup` is used for kAll, and when much waits to be taken.
+  static Result<InputProbe> make(const Btf& types, const Wakeup& wakeup);
 
   enum class What : uint32_t { kStandardInput = 1, kAll = 2 };
   bool works() const { return link_.valid(); }
@@ -33,13 +35,13 @@ class InputProbe {
   };
   void take(const std::function<void(const Piece&)>& each);
   // Pieces that did not fit, since this was last asked.
-  uint64_t take_lost();
+  uint64_t take_lost() { return lost_.take(); }
 
  private:
-  static constexpr uint32_t kRing = 2u << 20;  // more than one read(2) of kMostPieces
+  static constexpr uint32_t kRing = 2u << 20;  // more than one read(2) of kMostPieces, and kMuch
   UniqueFd watched_, scratch_, link_;
   BpfRing ring_;
-  uint64_t lost_before_ = 0;
+  BpfCounter lost_;
 };
 
 }  // namespace firestop::guest

@@ -87,8 +87,8 @@ std::string rest_of(int fd) {
 
 }  // namespace
 
-std::string ScriptInput::prepare(const Btf& types) {
-  auto probe = InputProbe::make(types);
+std::string ScriptInput::prepare(const Btf& types, const Wakeup& wakeup) {
+  auto probe = InputProbe::make(types, wakeup);
   if (!probe) return probe.error().message;
   probe_ = std::move(*probe);
   return "";

@@ -23,7 +23,7 @@ class ScriptInput {
   ScriptInput(Processes& processes, Tell tell) : processes_(processes), tell_(std::move(tell)) {}
 
   // "" when it works; otherwise why not.
-  std::string prepare(const Btf& types);
+  std::string prepare(const Btf& types, const Wakeup& wakeup);
   bool works() const { return probe_.works(); }
   int fd() const { return probe_.fd(); }
 

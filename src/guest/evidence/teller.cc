@@ -49,11 +49,13 @@ uint32_t Teller::say_content(std::string_view bytes, uint64_t size) {
 }
 
 void Teller::write_some() {
+  stuck_ = false;
   while (written_ < pending_.size() && !broken_) {
     const size_t size = std::min(pending_.size() - written_, kPiece);
     const ssize_t put = ::write(port_.get(), pending_.data() + written_, size);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EAGAIN) break;
+    stuck_ = put < 0 && errno == EAGAIN;
+    if (stuck_) break;
     if (put <= 0) broken_ = true;
     if (put > 0) written_ += static_cast<size_t>(put);
   }

@@ -24,7 +24,8 @@ class Teller {
   uint32_t say_content(std::string_view bytes, uint64_t size);
 
   int fd() const { return port_.get(); }
-  bool pending() const { return !pending_.empty(); }
+  size_t held() const { return pending_.size() - written_; }  // bytes not written yet
+  bool stuck() const { return stuck_; }                       // the host takes no more for now
   // Writes what can be written without waiting; waits, with the container frozen, while too much is held.
   void settle() { settle_below(kMost); }
   // Waits until all is written.
@@ -43,7 +44,7 @@ class Teller {
   size_t written_ = 0;  // of pending_
   uint32_t contents_ = 0;
   uint64_t untold_ = 0;
-  bool broken_ = false;
+  bool broken_ = false, stuck_ = false;
 };
 
 }  // namespace firestop::guest
