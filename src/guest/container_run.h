@@ -32,8 +32,10 @@ struct ContainerSettings {
   std::optional<std::vector<std::string>> writable;
   // Files that cannot be changed (absolute, inside): programs that are all that may be executed.
   std::vector<std::string> pins;
-  int watch = -1;        // fanotify group of the collectors, for what exists only in the container; not owned
-  bool notices = false;  // executions are notified: see exec_guard.h
+  int watch = -1;  // fanotify group of the collectors, for what exists only in the container; not owned
+  // What seccomp notifies: executions (exec_guard.h), or new files in memory (memory_files.h).
+  enum class Notices { kNone, kExecutions, kMemoryFiles };
+  Notices notices = Notices::kNone;
   // Attack tests only: no container at all; uid 0 with every capability, in PID 1's own namespaces.
   bool outside = false;
 };
@@ -49,7 +51,7 @@ struct Report {
     kStarted = 2,      // with a terminal: comes with its master side
     kCannotStart = 3,  // the command could not be executed; `text`; kEnded follows with 126 or 127
     kEnded = 4,        // `status` is the command's wait(2) status
-    kNotices = 5,      // comes with where executions are notified; until they are answered they wait
+    kNotices = 5,      // comes with where calls are notified; until they are answered they wait
   };
   Kind kind{};
   int32_t status = 0;

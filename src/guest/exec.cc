@@ -30,10 +30,11 @@ ExecStreams streams_of(int id) {
 Result<std::unique_ptr<Execution>> Execution::start(Events& events, Port& port, const Cgroup& cgroup,
                                                     const ContainerSettings& settings,
                                                     const channel::Exec& exec,
-                                                    std::vector<std::string> environment, ExecGuard* guard) {
+                                                    std::vector<std::string> environment,
+                                                    std::function<void(UniqueFd)> on_notices) {
   std::unique_ptr<Execution> execution(new Execution(events, port, cgroup));
   execution->exited_.id = exec.id;
-  execution->guard_ = guard;
+  execution->on_notices_ = std::move(on_notices);
   execution->contained_ = !settings.outside;
   execution->terminal_wanted_ = exec.terminal;
   execution->oom_kills_before_ = cgroup.oom_kills();
@@ -163,7 +164,7 @@ void Execution::hear(Cell::News news) {
       if (news.descriptor.valid()) take_terminal(std::move(news.descriptor));
       break;
     case Report::Kind::kNotices:
-      if (guard_ != nullptr) guard_->listen(std::move(news.descriptor));
+      on_notices_(std::move(news.descriptor));
       break;
     case Report::Kind::kCannotStart:
       exited_.cannot_start = news.report.text;

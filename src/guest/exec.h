@@ -8,15 +8,16 @@
 // the host reads; a grandchild that keeps stdout open cannot hold up anything.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "channel/messages.h"
 #include "guest/cgroup.h"
 #include "guest/container_run.h"
 #include "guest/events.h"
-#include "guest/exec_guard.h"
 #include "guest/port.h"
 #include "guest/streams.h"
 
@@ -33,11 +34,12 @@ ExecStreams streams_of(int exec_id);
 
 class Execution {
  public:
-  // `guard` answers for what the command executes; nullptr where `shell` is granted.
+  // `on_notices` gets where the container's calls are notified, if any are.
   static Result<std::unique_ptr<Execution>> start(Events& events, Port& port, const Cgroup& cgroup,
                                                   const ContainerSettings& settings,
                                                   const channel::Exec& exec,
-                                                  std::vector<std::string> environment, ExecGuard* guard);
+                                                  std::vector<std::string> environment,
+                                                  std::function<void(UniqueFd)> on_notices);
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -74,7 +76,7 @@ class Execution {
   Events& events_;
   Port& port_;
   const Cgroup& cgroup_;
-  ExecGuard* guard_ = nullptr;
+  std::function<void(UniqueFd)> on_notices_;
   State state_ = State::kRunning;
   Cell cell_;
   bool contained_ = true, terminal_wanted_ = false;

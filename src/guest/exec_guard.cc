@@ -96,9 +96,9 @@ void ExecGuard::listen(UniqueFd listener) {
 }
 
 void ExecGuard::answer_notice() {
-  const auto notice = ExecNotice::receive(listener_.get());
+  const auto notice = Notice::receive(listener_.get());
   if (!notice) return;  // its thread is gone
-  const UniqueFd file = notice->file(account_);
+  const UniqueFd file = executed_file(*notice, account_);
   struct stat what{};
   // What cannot be looked at, the kernel finds wanting or the wall judges.
   const bool refuse = file.valid() && ::fstat(file.get(), &what) == 0 && S_ISREG(what.st_mode) &&

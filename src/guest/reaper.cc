@@ -16,6 +16,7 @@
 
 #include "guest/container.h"
 #include "guest/exec_notice.h"
+#include "guest/memory_files.h"
 #include "guest/mount.h"
 
 namespace firestop::guest {
@@ -196,8 +197,10 @@ void run_reaper(const ContainerSettings& settings, const ContainerCommand& comma
   const UniqueFd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) broken(Error{"container.reaper", "cannot watch children", "", errno});
 
-  if (settings.notices) {
-    const auto notices = install_exec_notices();
+  if (settings.notices != ContainerSettings::Notices::kNone) {
+    const auto notices = settings.notices == ContainerSettings::Notices::kExecutions
+                             ? install_exec_notices()
+                             : install_memory_notices();
     if (!notices) broken(notices.error());
     tell(control, Report::Kind::kNotices, 0, {}, notices->get());
   }

@@ -202,11 +202,15 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   watch.lap("cgroup");
   if (!grants(start, "shell")) {
     TRY_ASSIGN(guard_, ExecGuard::make(events_, settings_.uid));
-    settings_.notices = !settings_.outside;
+    if (!settings_.outside) settings_.notices = ContainerSettings::Notices::kExecutions;
     watch.lap("exec guard");
   }
   TRY(collectors_->begin());
   settings_.watch = collectors_->group();
+  if (!guard_ && !settings_.outside && settings_.watch >= 0) {
+    memory_files_ = std::make_unique<MemoryFiles>(events_, settings_.watch, settings_.uid, settings_.gid);
+    settings_.notices = ContainerSettings::Notices::kMemoryFiles;
+  }
   watch.lap("collectors");
   return {};
 }
@@ -225,7 +229,10 @@ Result<void> Session::handle(channel::Exec& exec) {
     settings_.pins = guard_->rules().pins;
   }
   TRY_ASSIGN(execution_, Execution::start(events_, port_, *cgroup_, settings_, exec, std::move(environment),
-                                          guard_.get()));
+                                          [this](UniqueFd listener) {
+                                            guard_ ? guard_->listen(std::move(listener))
+                                                   : memory_files_->listen(std::move(listener));
+                                          }));
   return {};
 }
 
@@ -274,7 +281,7 @@ Result<void> Session::maybe_export() {
                settings.outside = false;
                settings.writable.reset();  // git needs to write its objects
                settings.pins.clear();
-               settings.notices = false;
+               settings.notices = ContainerSettings::Notices::kNone;
                settings.watch = -1;
                return run_in_container(settings, command);
              }));

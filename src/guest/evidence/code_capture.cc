@@ -53,6 +53,10 @@ std::string head_of(int fd) {
   return got > 0 ? std::string(head, static_cast<size_t>(got)) : std::string();
 }
 
+uint64_t size_of(const struct stat& what) {
+  return static_cast<uint64_t>(what.st_size);
+}
+
 bool is_binary(int fd) {
   char head[4];
   return ::pread(fd, head, sizeof head, 0) == sizeof head && ::memcmp(head, "\177ELF", sizeof head) == 0;
@@ -79,6 +83,10 @@ bool names(const std::string& word, const std::string& path) {
 // The file that a word of the process's stands for, by links that lead to where they lead inside. O_PATH
 // opens nothing that is watched.
 UniqueFd find_inside(uint32_t pid, const std::string& word) {
+  // Links of the kernel's own, which openat2(2) does not follow below another root.
+  for (const std::string_view own : {"/proc/self/fd/", "/dev/fd/"})
+    if (word.starts_with(own))
+      return UniqueFd(::open((proc(pid, "fd/") + word.substr(own.size())).c_str(), O_PATH | O_CLOEXEC));
   const auto root = Inside::open(proc(pid, "root/"));
   struct stat process{};
   if (!root || ::stat(proc(pid, "").c_str(), &process) != 0) return {};
@@ -90,11 +98,22 @@ UniqueFd find_inside(uint32_t pid, const std::string& word) {
   return found ? std::move(*found) : UniqueFd();
 }
 
-bool leads_to(uint32_t pid, const std::string& word, const struct stat& what) {
-  const UniqueFd found = find_inside(pid, word);
-  struct stat there{};
-  return found.valid() && ::fstat(found.get(), &there) == 0 && there.st_dev == what.st_dev &&
-         there.st_ino == what.st_ino;
+// Whether the file is one that the process's arguments name as code.
+enum class Named { kYes, kNo, kMaybe };  // kMaybe: by a link that leads nowhere for us, into /proc
+
+Named named_by(uint32_t pid, const std::vector<std::string>& words, const std::string& path,
+               const struct stat& what) {
+  Named out = Named::kNo;
+  for (const std::string& word : words) {
+    if (names(word, path)) return Named::kYes;
+    const UniqueFd found = find_inside(pid, word);
+    struct stat there{};
+    if (!found.valid() || ::fstat(found.get(), &there) != 0)
+      out = Named::kMaybe;
+    else if (there.st_dev == what.st_dev && there.st_ino == what.st_ino)
+      return Named::kYes;
+  }
+  return out;
 }
 
 // The call that a process waits in. It was
@@ -156,7 +175,7 @@ void CodeCapture::executes(const FileEvent& event) {
     const std::string head = head_of(event.fd);
     // A text without "#!" is refused by the kernel; a shell that then reads it opens it.
     if (head.starts_with("#!") || head.starts_with("\177ELF")) {
-      file.captured = contents_.of_file(event.fd, event.what);
+      file.captured = contents_.of_file(event.fd, size_of(event.what));
       const bool script = head.starts_with("#!");
       tell(*process, script ? "script" : "program", file.path,
            script ? parse_shebang(std::string_view(head).substr(0, 256)).interpreter : "", file.captured,
@@ -203,32 +222,46 @@ void CodeCapture::opens(const FileEvent& event) {
   if (!interprets && !named_as_library(path)) return;
   const std::string head = head_of(event.fd);
   const CodeArguments arguments = code_arguments(process->language, process->argv);
-  const bool argument = std::any_of(
-      arguments.files.begin(), arguments.files.end(),
-      [&](const std::string& word) { return names(word, path) || leads_to(process->pid, word, event.what); });
-  if (!argument && !looks_like_code(process->language, path, head)) return;
+  const Named named = named_by(process->pid, arguments.files, path, event.what);
+  const bool maybe = named == Named::kMaybe && head.find('\0') == std::string::npos;
+  if (named != Named::kYes && !maybe && !looks_like_code(process->language, path, head)) return;
   if (opens_to_write_only(*process)) return;
-  const Captured captured = contents_.of_file(event.fd, event.what);
+  const Captured captured = contents_.of_file(event.fd, size_of(event.what));
   // The kernel opened a script itself; that its interpreter opens it again says nothing new.
-  if (std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
+  const bool script =
+      std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
         return file.path == path && captured.content != 0 && file.captured.content == captured.content;
-      }))
-    return;
-  const std::pair<uint64_t, uint64_t> once{event.what.st_ino, captured.content};
-  if (process->told.contains(once)) return;
-  if (process->told.size() < Process::kMostTold) process->told.insert(once);
-  tell(*process, argument ? "argument" : "module", path, process->executable, captured,
-       writer_of(event.what));
+      });
+  const char* how = script ? "script" : named == Named::kYes ? "argument" : "module";
+  if (readers_.size() >= kMostFiles) readers_.clear();
+  readers_[inode_of(event.what)] = {process->pid, how};
+  if (process->remember_told(event.what.st_ino, captured.content) && !script)
+    tell(*process, how, path, process->executable, captured, writer_of(event.what));
 }
 
 void CodeCapture::written(const FileEvent& event) {
-  contents_.changed(event.what);
-  if (writers_.size() >= kMostWriters) writers_.clear();
-  writers_[{event.what.st_dev, event.what.st_ino}] = event.pid;
+  if (writers_.size() >= kMostFiles) writers_.clear();
+  writers_[inode_of(event.what)] = event.pid;
+  written_while_open(event);
+}
+
+// A script may go on in what is appended to it, or be another one by the time that it is read.
+void CodeCapture::written_while_open(const FileEvent& event) {
+  const auto found = readers_.find(inode_of(event.what));
+  if (found == readers_.end()) return;
+  Process* process = processes_.find(found->second.pid);
+  if (!process || !process->has_told(event.what.st_ino)) {  // ended, or runs something else
+    readers_.erase(found);
+    return;
+  }
+  Captured captured = contents_.of_file(event.fd, size_of(event.what));
+  if (!process->remember_told(event.what.st_ino, captured.content)) return;
+  if (captured.note.empty()) captured.note = "written after it was opened";
+  tell(*process, found->second.how, place_of(event.fd), process->executable, std::move(captured), event.pid);
 }
 
 uint32_t CodeCapture::writer_of(const struct stat& what) const {
-  const auto found = writers_.find({what.st_dev, what.st_ino});
+  const auto found = writers_.find(inode_of(what));
   return found == writers_.end() ? 0 : found->second;
 }
 
@@ -260,7 +293,7 @@ void CodeCapture::read_unasked(Process& process, const std::string& link, const 
   file.path = link_at(link);
   const UniqueFd fd(::open(link.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.valid())
-    file.captured = contents_.of_file(fd.get(), what);
+    file.captured = contents_.of_file(fd.get(), size_of(what));
   else
     file.captured.note = std::string("cannot be opened: ") + ::strerror(errno);
   tell(process, how, file.path, std::string_view(how) == "program" ? "" : process.executable, file.captured,
@@ -314,16 +347,11 @@ void CodeCapture::executed(const AuditEvent& event) {
 // Files of which nobody asks: in anonymous memory, or where root mounted something later.
 void CodeCapture::read_unwatched(Process& process, const CodeArguments& arguments) {
   for (const std::string& word : arguments.files) {
-    std::string link;
-    UniqueFd found;
-    for (const std::string_view own : {"/proc/self/fd/", "/dev/fd/"})
-      if (word.starts_with(own)) link = proc(process.pid, "fd/") + word.substr(own.size());
-    if (link.empty()) {
-      found = find_inside(process.pid, word);
-      link = path_of(found);
-    }
+    const UniqueFd found = find_inside(process.pid, word);
+    const std::string link = path_of(found);
     struct stat what{};
-    if (::stat(link.c_str(), &what) == 0 && S_ISREG(what.st_mode) && !files_.watches(what.st_dev))
+    if (found.valid() && ::fstat(found.get(), &what) == 0 && S_ISREG(what.st_mode) &&
+        !files_.watches(what.st_dev))
       read_unasked(process, link, "argument");
   }
 }

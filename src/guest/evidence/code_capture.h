@@ -44,7 +44,13 @@ class CodeCapture {
 
  private:
   using Inode = std::pair<uint64_t, uint64_t>;
-  static constexpr size_t kMostWriters = 1u << 16;
+  struct Reader {
+    uint32_t pid = 0;
+    const char* how = nullptr;
+  };
+  static constexpr size_t kMostFiles = 1u << 16;
+  static Inode inode_of(const struct stat& what) { return {what.st_dev, what.st_ino}; }
+  void written_while_open(const FileEvent& event);
   void look_at(Process& process);
   void tell(Process& process, std::string how, std::string path, std::string interpreter, Captured captured,
             uint32_t writer);
@@ -58,7 +64,8 @@ class CodeCapture {
   Processes& processes_;
   ScriptInput& input_;
   AuditNotice& notice_;
-  std::map<Inode, uint32_t> writers_;
+  std::map<Inode, uint32_t> writers_;  // who wrote it last
+  std::map<Inode, Reader> readers_;    // who opened it last, as code
   uint64_t lost_ = 0;
 };
 

@@ -147,6 +147,7 @@ class Collector {
   }
 
   Result<void> begin() {
+    TRY(contents_.choose_key());
     TRY(files_.mark_mounts());
     proc_.begin();
     TRY(audit_.begin());

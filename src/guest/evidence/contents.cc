@@ -2,41 +2,22 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "codec/sha256.h"
-
 namespace firestop::guest {
-namespace {
 
-constexpr int64_t kTickNs = 20'000'000;  // change times advance every 4 or 10 ms
-
-int64_t in_ns(const timespec& time) {
-  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+Result<void> Contents::choose_key() {
+  if (::getrandom(key_.data(), sizeof key_, 0) != sizeof key_)
+    return fail_errno("evidence.contents", "the kernel has no random bytes");
+  return {};
 }
 
-int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return in_ns(now);
-}
-
-}  // namespace
-
-Captured Contents::of_file(int fd, const struct stat& what) {
-  const Inode inode{what.st_dev, what.st_ino};
-  const auto size = static_cast<uint64_t>(what.st_size);
-  const int64_t changed = in_ns(what.st_ctim);
-  if (const auto found = files_.find(inode);
-      found != files_.end() && found->second.changed_ns == changed && found->second.size == size)
-    return found->second.captured;
-
+Captured Contents::of_file(int fd, uint64_t size) {
   std::string bytes;
   Captured captured;
-  const int64_t began = now_ns();
   char piece[64 << 10];
   while (bytes.size() < channel::observed::kMostContent) {
     const size_t want = std::min<size_t>(sizeof piece, channel::observed::kMostContent - bytes.size());
@@ -53,11 +34,6 @@ Captured Contents::of_file(int fd, const struct stat& what) {
     captured.content = tell(bytes, size);
     if (size > bytes.size()) captured.note = "cut after " + std::to_string(bytes.size()) + " bytes";
   }
-  if (files_.size() >= kMostKnown) files_.clear();
-  if (changed < began - kTickNs)
-    files_[inode] = {changed, size, captured};
-  else
-    files_.erase(inode);
   return captured;
 }
 
@@ -71,19 +47,12 @@ Captured Contents::of_bytes(std::string_view bytes) {
 
 uint32_t Contents::tell(std::string_view bytes, uint64_t size) {
   bytes = bytes.substr(0, channel::observed::kMostContent);
-  codec::PlainSha256 hash;
-  hash.update(bytes);
-  std::string key = hash.digest();
-  key += std::to_string(size);
-  if (const auto found = digests_.find(key); found != digests_.end()) return found->second;
+  const std::pair key(codec::siphash(key_, bytes), size);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const uint32_t id = teller_.say_content(bytes, size);
-  if (digests_.size() >= kMostKnown) digests_.clear();
-  digests_.emplace(std::move(key), id);
+  if (known_.size() >= kMostKnown) known_.clear();
+  known_.emplace(key, id);
   return id;
-}
-
-void Contents::changed(const struct stat& what) {
-  files_.erase(Inode{what.st_dev, what.st_ino});
 }
 
 }  // namespace firestop::guest

@@ -1,16 +1,13 @@
 // The bytes of what was run: each told once, however often it runs.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
+#include "codec/siphash.h"
 #include "guest/evidence/teller.h"
 
 namespace firestop::guest {
@@ -24,26 +21,20 @@ class Contents {
  public:
   explicit Contents(Teller& teller) : teller_(teller) {}
 
-  // Of an open file. A file that is as it was is not read again: device, inode, change time and size, with
-  // the change some ticks before it was read, since the clock of change times is coarse.
-  Captured of_file(int fd, const struct stat& what);
+  // When a run begins: machines that come from one snapshot share all that was chosen before.
+  Result<void> choose_key();
+  // Of an open file. It is read each time: nothing that the kernel says of a file tells whether somebody has
+  // written to it through shared memory.
+  Captured of_file(int fd, uint64_t size);
   Captured of_bytes(std::string_view bytes);
-  // Somebody closed it after writing.
-  void changed(const struct stat& what);
 
  private:
-  using Inode = std::pair<uint64_t, uint64_t>;
-  struct Known {
-    int64_t changed_ns = 0;
-    uint64_t size = 0;
-    Captured captured;
-  };
-  static constexpr size_t kMostKnown = 1u << 16;  // files, and digests: what is forgotten is told again
+  static constexpr size_t kMostKnown = 1u << 16;  // what is forgotten is told again
   uint32_t tell(std::string_view bytes, uint64_t size);
 
   Teller& teller_;
-  std::map<Inode, Known> files_;
-  std::unordered_map<std::string, uint32_t> digests_;
+  codec::SipKey key_{};
+  std::map<std::pair<codec::SipHash, uint64_t>, uint32_t> known_;  // by size, too
 };
 
 }  // namespace firestop::guest

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/fanotify.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +30,10 @@ constexpr char kDeleted[] = " (deleted)";
 
 std::string descriptor(int fd) {
   return "/proc/self/fd/" + std::to_string(fd);
+}
+
+Result<std::string> marks_text(int group) {
+  return read_file("/proc/self/fdinfo/" + std::to_string(group), 64u << 20);
 }
 
 Result<void> mark(int group, const char* path) {
@@ -58,6 +64,12 @@ Result<void> FileWatch::mark_mounts() {
     devices_.insert(what.st_dev);
   }
   if (root_ == 0) return fail("evidence.files", "there is nothing to watch");
+  // Files in memory are watched one by one (memory_files.h), from their beginning.
+  const UniqueFd memory(::memfd_create("", MFD_CLOEXEC));
+  struct stat what{};
+  if (!memory.valid() || ::fstat(memory.get(), &what) != 0)
+    return fail_errno("evidence.files", "cannot look at files in memory");
+  devices_.insert(what.st_dev);
   return {};
 }
 
@@ -104,7 +116,7 @@ bool FileWatch::watches(dev_t device) {
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t now_ms = static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
   if (device == not_watched_ && now_ms - asked_ms_ < 1000) return false;
-  const auto text = read_file("/proc/self/fdinfo/" + std::to_string(group_.get()), 64u << 20);
+  const auto text = marks_text(group_.get());
   if (!text) return true;  // not known: then it is not safe
   constexpr std::string_view kMark = "fanotify sdev:";
   for (size_t at = text->find(kMark); at != std::string::npos; at = text->find(kMark, at + 1)) {
@@ -131,6 +143,25 @@ void FileWatch::leave_alone(const std::string& path) {
 
 Result<void> watch_place(int group, const char* path) {
   return mark(group, path);
+}
+
+// Evictable: the mark shall not keep a file in memory that nobody has open any more.
+Result<void> watch_file(int group, int fd) {
+  if (::fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_EVICTABLE, FAN_OPEN_EXEC_PERM | FAN_OPEN_PERM, fd,
+                      nullptr) != 0)
+    return fail_errno("evidence.files", "cannot watch a file");
+  return {};
+}
+
+// proc(5), fdinfo: "fanotify ino:INODE sdev:DEVICE ..."
+size_t marks_of(int group, dev_t device) {
+  const auto text = marks_text(group);
+  if (!text) return SIZE_MAX;
+  char field[32];
+  ::snprintf(field, sizeof field, " sdev:%x ", static_cast<unsigned>(major(device) << 20 | minor(device)));
+  size_t count = 0;
+  for (size_t at = text->find(field); at != std::string::npos; at = text->find(field, at + 1)) ++count;
+  return count;
 }
 
 std::string place_of(int fd) {

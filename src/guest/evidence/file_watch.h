@@ -60,6 +60,11 @@ class FileWatch {
 // For the container's first process: also this place of its own, which exists only there.
 Result<void> watch_place(int group, const char* path);
 
+// The same for one file on a file system that cannot be watched.
+Result<void> watch_file(int group, int fd);
+// How many files of the device are watched so, or left out; SIZE_MAX when that cannot be told.
+size_t marks_of(int group, dev_t device);
+
 // Where an open file lies as the container sees it, without " (deleted)"; "" when that cannot be told.
 std::string place_of(int fd);
 

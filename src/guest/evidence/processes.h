@@ -46,8 +46,18 @@ struct Process {
   bool image_program = false;
   Language language = Language::kNone;
   std::vector<std::string> argv;
-  std::set<std::pair<uint64_t, uint64_t>> told;  // files told as code since then; at most kMostTold
+  std::set<std::pair<uint64_t, uint64_t>> told;  // inodes and contents told as code since then
   static constexpr size_t kMostTold = 256;
+  // False: it was told before. Beyond kMostTold files are told again.
+  bool remember_told(uint64_t inode, uint64_t content) {
+    if (told.contains({inode, content})) return false;
+    if (told.size() < kMostTold) told.emplace(inode, content);
+    return true;
+  }
+  bool has_told(uint64_t inode) const {
+    const auto at = told.lower_bound({inode, 0});
+    return at != told.end() && at->first == inode;
+  }
 
   uint32_t executions_due = 0;  // seen by the connector, not yet by audit
   uint32_t threads = 1;
