@@ -1,7 +1,8 @@
-// UTF-8 and base64.
+// UTF-8, base64, and text in markup.
 #include <gtest/gtest.h>
 
 #include "codec/base64.h"
+#include "codec/markup.h"
 #include "codec/utf8.h"
 
 namespace firestop::codec {
@@ -116,6 +117,11 @@ TEST(Base64, RefusesOtherSpellings) {
       {"not ASCII", "Zm9\xc3"},
   };
   for (const auto& row : table) EXPECT_EQ(decode_base64(row.text), std::nullopt) << row.why;
+}
+
+TEST(Markup, NothingOfATextIsATagOrEndsAnAttribute) {
+  EXPECT_EQ(escape_markup("<a b=\"c\" d='e'>&amp;"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;amp;");
+  EXPECT_EQ(escape_markup("\xc3\xa9 plain"), "\xc3\xa9 plain");
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ struct ContainerSettings {
   // Files that cannot be changed (absolute, inside): programs that are all that may be executed.
   std::vector<std::string> pins;
   int watch = -1;  // fanotify group of the collectors, for what exists only in the container; not owned
-  // What seccomp notifies: executions (exec_guard.h), or new files in memory (memory_files.h).
-  enum class Notices { kNone, kExecutions, kMemoryFiles };
+  // What seccomp notifies: executions (exec_guard.h), or new files in memory (memfd_guard.h).
+  enum class Notices { kNone, kExecutions, kMemfds };
   Notices notices = Notices::kNone;
   // Attack tests only: no container at all; uid 0 with every capability, in PID 1's own namespaces.
   bool outside = false;

@@ -16,7 +16,7 @@
 
 #include "guest/container.h"
 #include "guest/exec_notice.h"
-#include "guest/memory_files.h"
+#include "guest/memfd_guard.h"
 #include "guest/mount.h"
 
 namespace firestop::guest {
@@ -200,7 +200,7 @@ void run_reaper(const ContainerSettings& settings, const ContainerCommand& comma
   if (settings.notices != ContainerSettings::Notices::kNone) {
     const auto notices = settings.notices == ContainerSettings::Notices::kExecutions
                              ? install_exec_notices()
-                             : install_memory_notices();
+                             : install_memfd_notices();
     if (!notices) broken(notices.error());
     tell(control, Report::Kind::kNotices, 0, {}, notices->get());
   }

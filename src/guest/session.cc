@@ -208,8 +208,8 @@ Result<void> Session::set_up(channel::Start& start, channel::Started& started) {
   TRY(collectors_->begin());
   settings_.watch = collectors_->group();
   if (!guard_ && !settings_.outside && settings_.watch >= 0) {
-    memory_files_ = std::make_unique<MemoryFiles>(events_, settings_.watch, settings_.uid, settings_.gid);
-    settings_.notices = ContainerSettings::Notices::kMemoryFiles;
+    memfd_guard_ = std::make_unique<MemfdGuard>(events_, settings_.watch, settings_.uid, settings_.gid);
+    settings_.notices = ContainerSettings::Notices::kMemfds;
   }
   watch.lap("collectors");
   return {};
@@ -231,7 +231,7 @@ Result<void> Session::handle(channel::Exec& exec) {
   TRY_ASSIGN(execution_, Execution::start(events_, port_, *cgroup_, settings_, exec, std::move(environment),
                                           [this](UniqueFd listener) {
                                             guard_ ? guard_->listen(std::move(listener))
-                                                   : memory_files_->listen(std::move(listener));
+                                                   : memfd_guard_->listen(std::move(listener));
                                           }));
   return {};
 }

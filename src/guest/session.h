@@ -17,7 +17,7 @@
 #include "guest/exec.h"
 #include "guest/exec_guard.h"
 #include "guest/hand_over.h"
-#include "guest/memory_files.h"
+#include "guest/memfd_guard.h"
 #include "guest/memory_guard.h"
 #include "guest/network.h"
 #include "guest/port.h"
@@ -55,8 +55,8 @@ class Session {
   std::unique_ptr<channel::Start> start_;  // without seed and filter
   std::unique_ptr<Cgroup> cgroup_;
   std::unique_ptr<MemoryGuard> memory_guard_;
-  std::unique_ptr<ExecGuard> guard_;           // where `shell` is not granted
-  std::unique_ptr<MemoryFiles> memory_files_;  // where it is, and somebody observes
+  std::unique_ptr<ExecGuard> guard_;         // where `shell` is not granted
+  std::unique_ptr<MemfdGuard> memfd_guard_;  // where it is, and somebody observes
   Network network_;
   std::vector<UniqueFd> mounts_;  // read-only, taken away before the export
   ContainerSettings settings_;

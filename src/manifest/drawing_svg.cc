@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "codec/markup.h"
+
 namespace firestop::manifest {
 namespace {
 
@@ -90,29 +92,6 @@ std::string coordinate(double value) {
   return out;
 }
 
-std::string xml_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 void Svg::text(double x, double y, double width, std::string_view text, const TextStyle& style,
                const char* more, Anchor anchor) {
   const std::string full = harmless(text);
@@ -123,8 +102,8 @@ void Svg::text(double x, double y, double width, std::string_view text, const Te
   if (anchor == Anchor::kMiddle) body_ += " text-anchor=\"middle\"";
   if (anchor == Anchor::kEnd) body_ += " text-anchor=\"end\"";
   body_ += ">";
-  if (shown != full) body_ += "<title>" + xml_escaped(full) + "</title>";
-  body_ += xml_escaped(shown) + "</text>\n";
+  if (shown != full) body_ += "<title>" + codec::escape_markup(full) + "</title>";
+  body_ += codec::escape_markup(shown) + "</text>\n";
 }
 
 void Svg::rect(double x, double y, double width, double height, const char* classes, double radius) {
@@ -151,7 +130,7 @@ void Svg::circle(double x, double y, double radius, const char* classes) {
 
 void Svg::open_group(const char* classes, std::string_view title) {
   body_ += "<g" + class_of(classes) + ">\n";
-  if (!title.empty()) body_ += "<title>" + xml_escaped(harmless(title)) + "</title>\n";
+  if (!title.empty()) body_ += "<title>" + codec::escape_markup(harmless(title)) + "</title>\n";
 }
 
 void Svg::close_group() {
@@ -163,9 +142,9 @@ std::string Svg::finish(int width, int height, std::string_view title, std::stri
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
          "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " +
          w + " " + h + "\" width=\"" + w + "\" height=\"" + h + "\">\n<title>" +
-         xml_escaped(harmless(title)) + "</title>\n<desc>" + xml_escaped(harmless(description)) +
-         "</desc>\n<style>" + std::string(kShapes) + colours(false) +
-         "@media (prefers-color-scheme:dark){\n" + colours(true) + "}\n</style>\n" +
+         codec::escape_markup(harmless(title)) + "</title>\n<desc>" +
+         codec::escape_markup(harmless(description)) + "</desc>\n<style>" + std::string(kShapes) +
+         colours(false) + "@media (prefers-color-scheme:dark){\n" + colours(true) + "}\n</style>\n" +
          "<defs><pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
          "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" class=\"hatch\" "
          "stroke-width=\"2\"/></pattern>"

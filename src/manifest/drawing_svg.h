@@ -51,7 +51,6 @@ class Svg {
   std::string body_;
 };
 
-std::string xml_escaped(std::string_view text);
 std::string coordinate(double value);  // at most two digits behind the point
 
 }  // namespace firestop::manifest

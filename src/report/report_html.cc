@@ -1,41 +1,16 @@
 // The report as one HTML file: no script, nothing loaded, and a policy that allows neither. Every text goes
-// through escaped(), every name of a class and every number is ours.
+// through escape_markup(), every name of a class and every number is ours.
 #include <algorithm>
 #include <cstdio>
 
 #include "base/digest.h"
 #include "codec/base64.h"
+#include "codec/markup.h"
 #include "report/report.h"
 #include "report/report_css.h"
 
 namespace firestop::report {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 const char* name_of(Tone tone) {
   switch (tone) {
@@ -54,11 +29,12 @@ const char* name_of(Tone tone) {
 }
 
 std::string element(const char* tag, const char* classes, std::string_view text) {
-  return std::string("<") + tag + " class=\"" + classes + "\">" + escaped(text) + "</" + tag + ">";
+  return std::string("<") + tag + " class=\"" + classes + "\">" + codec::escape_markup(text) + "</" + tag +
+         ">";
 }
 
 std::string inner(const ReportCell& cell) {
-  return cell.code ? "<code>" + escaped(cell.text) + "</code>" : escaped(cell.text);
+  return cell.code ? "<code>" + codec::escape_markup(cell.text) + "</code>" : codec::escape_markup(cell.text);
 }
 
 // Ours, with commands in backquotes.
@@ -104,8 +80,8 @@ std::string lane_svg(const TimeLine::Lane& lane) {
   std::string out = "<svg viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" role=\"img\">";
   for (const auto& span : lane.spans)
     out += "<rect x=\"" + number(span.from) + "\" y=\"1\" width=\"" + number(span.to - span.from) +
-           "\" height=\"10\" class=\"fill-" + name_of(span.tone) + "\"><title>" + escaped(span.title) +
-           "</title></rect>";
+           "\" height=\"10\" class=\"fill-" + name_of(span.tone) + "\"><title>" +
+           codec::escape_markup(span.title) + "</title></rect>";
   return out + "</svg>";
 }
 
@@ -113,10 +89,10 @@ std::string time_line_html(const TimeLine& line) {
   if (line.lanes.empty()) return "";
   std::string out = "<section id=\"time\"><h2>Time line</h2>\n<div class=\"lanes\">\n";
   for (const auto& lane : line.lanes)
-    out += "<div class=\"lane\"><span title=\"" + escaped(lane.name) + "\">" + escaped(lane.name) +
-           "</span>" + lane_svg(lane) + "</div>\n";
+    out += "<div class=\"lane\"><span title=\"" + codec::escape_markup(lane.name) + "\">" +
+           codec::escape_markup(lane.name) + "</span>" + lane_svg(lane) + "</div>\n";
   out += "<div class=\"lane\"><span></span><div class=\"ticks\">";
-  for (const auto& tick : line.ticks) out += "<span>" + escaped(tick) + "</span>";
+  for (const auto& tick : line.ticks) out += "<span>" + codec::escape_markup(tick) + "</span>";
   out +=
       "</div></div>\n<div class=\"key\"><span><i class=\"plain\"></i>process</span>"
       "<span><i class=\"good\"></i>allowed</span><span><i class=\"warn\"></i>denied, or not from the "
@@ -130,7 +106,7 @@ std::string table_html(const ReportTable& table) {
   std::string out = "<table><thead><tr>";
   for (const auto& column : table.columns)
     out += std::string("<th scope=\"col\"") + (column.number ? " class=\"n\"" : "") + ">" +
-           escaped(column.title) + "</th>";
+           codec::escape_markup(column.title) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
@@ -139,7 +115,7 @@ std::string table_html(const ReportTable& table) {
       std::string classes = column.number ? "n" : row[i].code ? "c" : "";
       if (row[i].tone != Tone::kPlain)
         classes += std::string(classes.empty() ? "" : " ") + name_of(row[i].tone);
-      out += "<td data-label=\"" + escaped(column.title) + "\"" +
+      out += "<td data-label=\"" + codec::escape_markup(column.title) + "\"" +
              (classes.empty() ? "" : " class=\"" + classes + "\"") + ">" +
              (row[i].text.empty() ? "" : inner(row[i])) + "</td>";
     }
@@ -158,7 +134,7 @@ std::string head(const Report& report) {
       "\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n<title>" +
-      escaped(report.title) + " - Firestop</title>\n<style>" + std::string(kReportCss) +
+      codec::escape_markup(report.title) + " - Firestop</title>\n<style>" + std::string(kReportCss) +
       "</style>\n</head>\n";
   return out;
 }
@@ -167,23 +143,25 @@ std::string head(const Report& report) {
 
 std::string report_html(const Report& report) {
   std::string out = head(report) + "<body>\n<main>\n<header>\n" + element("p", "over", report.subtitle) +
-                    "\n<h1>" + escaped(report.title) + "</h1>\n<p class=\"verdict " + name_of(report.tone) +
-                    "\">" + escaped(report.verdict) + "</p>\n<dl>\n";
+                    "\n<h1>" + codec::escape_markup(report.title) + "</h1>\n<p class=\"verdict " +
+                    name_of(report.tone) + "\">" + codec::escape_markup(report.verdict) + "</p>\n<dl>\n";
   for (const auto& [label, cell] : report.facts)
-    out += "<dt>" + escaped(label) + "</dt><dd>" + inner(cell) + "</dd>\n";
+    out += "<dt>" + codec::escape_markup(label) + "</dt><dd>" + inner(cell) + "</dd>\n";
   out += "</dl>\n<div class=\"figures\">\n";
   for (const auto& figure : report.figures) {
     const std::string body = "<b class=\"" + std::string(name_of(figure.tone)) + "\">" +
-                             escaped(figure.value) + "</b><span>" + escaped(figure.label) + "</span>";
+                             codec::escape_markup(figure.value) + "</b><span>" +
+                             codec::escape_markup(figure.label) + "</span>";
     const bool there =
         std::any_of(report.sections.begin(), report.sections.end(),
                     [&](const ReportSection& section) { return section.id == figure.section; });
-    out += there ? "<a class=\"figure\" href=\"#" + escaped(figure.section) + "\">" + body + "</a>\n"
+    out += there ? "<a class=\"figure\" href=\"#" + codec::escape_markup(figure.section) + "\">" + body +
+                       "</a>\n"
                  : "<div class=\"figure\">" + body + "</div>\n";
   }
   out += "</div>\n</header>\n" + time_line_html(report.time_line);
   for (const auto& section : report.sections) {
-    out += "<section id=\"" + section.id + "\"><h2>" + escaped(section.title) + "</h2>\n";
+    out += "<section id=\"" + section.id + "\"><h2>" + codec::escape_markup(section.title) + "</h2>\n";
     if (!section.lead.empty()) out += "<p class=\"lead\">" + prose(section.lead) + "</p>\n";
     if (!section.table.rows.empty()) out += table_html(section.table);
     out += "</section>\n";

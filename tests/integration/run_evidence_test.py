@@ -353,6 +353,8 @@ class Inv11WhatCannotBeHad(Recorded):  # 40 s
             ("", "", None, "cp /usr/bin/dash /tmp/harmless; test $(echo 'echo copied' | /tmp/harmless) = copied"),
             ("", "", None, "printf 'int main(void) { return 7; }' | gcc -xc -o /tmp/piped -; /tmp/piped; test $? = 7"),
             ("", "", None, "test $(echo '[1]' | jq '.[0] + 41') = 42"),
+            # What is changed under an interpreter by somebody who does not close it.
+            ("", "", None, "exec 9>> /tmp/held; printf 'echo one\\necho echo two >&9\\n' > /tmp/held; sh /tmp/held | grep -q two"),
             # Code that is made in memory.
             ("", "", None, "test $(/tmp/own memory) = own"),
             # More than 1 MiB from a pipe.
@@ -396,6 +398,11 @@ class Inv11WhatCannotBeHad(Recorded):  # 40 s
             self.assertEqual(self.has(".[0] + 41"), [])
             self.assertIn([e for e in self.of("process.exec") if e["file"] == "/usr/bin/jq"][0]["argv"][1:],
                           [[".[0] + 41"]])
+        with self.subTest("changed by somebody who holds it open: as it was opened, and that it was written"):
+            opened = "echo one\necho echo two >&9\n"
+            self.assertEqual([code["path"] for code in self.has(opened)], ["/tmp/held"])
+            self.assertEqual(self.has(opened + "echo two\n"), [])
+            self.assertIn("/tmp/held", [change["path"] for change in self.of("file.write")])
         with self.subTest("code made in memory: the program that made it"):
             [made] = [e for e in self.of("process.exec") if e["argv"] == ["/tmp/own", "memory"]]
             self.assertEqual(made["digest"], inside["/tmp/own"])

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from sandbox_test import SandboxTest, main  # noqa: E402
 
-COUNT = 60  # of each kind
+COUNT = 40  # of each kind
 
 # A program that ends at once, another one for each number.
 PROGRAM = r'''
@@ -225,8 +225,8 @@ print(sum(int(count) for count, _ in readers), {why for _, why in readers} == {b
 """
 
 
-class MemoryFilesTest(Observed):  # 20 s
-    def test_files_in_memory_are_made_for_the_container_and_are_its_own(self):
+class MemfdTest(Observed):  # 20 s
+    def test_memfds_are_made_for_the_container_and_are_its_own(self):
         lines = self.python(1, MEMORY).splitlines()
         self.assertEqual(lines[0], "True True 0o100777 /memfd:name of it (deleted)")
         self.assertEqual(lines[1], "0 1 True")

@@ -64,7 +64,7 @@ Result<void> FileWatch::mark_mounts() {
     devices_.insert(what.st_dev);
   }
   if (root_ == 0) return fail("evidence.files", "there is nothing to watch");
-  // Files in memory are watched one by one (memory_files.h), from their beginning.
+  // Files in memory are watched one by one (memfd_guard.h), from their beginning.
   const UniqueFd memory(::memfd_create("", MFD_CLOEXEC));
   struct stat what{};
   if (!memory.valid() || ::fstat(memory.get(), &what) != 0)

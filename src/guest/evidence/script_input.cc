@@ -41,6 +41,11 @@ bool is_stream(const std::string& link) {
   return ::stat(link.c_str(), &what) == 0 && (S_ISFIFO(what.st_mode) || S_ISSOCK(what.st_mode));
 }
 
+// It has ended, be it waited for or not.
+bool is_gone(uint32_t pid) {
+  return target("/proc/" + std::to_string(pid) + "/exe").empty();
+}
+
 bool has_other_streams(uint32_t pid) {
   const std::string folder = descriptors_of(pid);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
@@ -166,7 +171,10 @@ void ScriptInput::add(const InputProbe::Piece& piece) {
   Reader& reader = found->second;
   if (reader.all && piece.descriptor != 0) {
     const auto [known, fresh] = reader.pipes.try_emplace(piece.descriptor, false);
-    if (fresh) known->second = is_stream(descriptors_of(piece.pid) + std::to_string(piece.descriptor));
+    // What nobody can look at any more is rather told than left out.
+    if (fresh)
+      known->second =
+          is_stream(descriptors_of(piece.pid) + std::to_string(piece.descriptor)) || is_gone(piece.pid);
     if (!known->second) {
       reader.pipes.erase(known);  // the number may be a pipe's later
       return;

@@ -14,20 +14,20 @@
 namespace firestop::guest {
 
 // For a container's first process: from here on new files in memory are notified.
-Result<UniqueFd> install_memory_notices();
+Result<UniqueFd> install_memfd_notices();
 
-class MemoryFiles {
+class MemfdGuard {
  public:
   static constexpr size_t kMostFiles = 4096;
 
   // `group` is the collectors' fanotify group; not owned.
-  MemoryFiles(Events& events, int group, uid_t uid, gid_t gid)
+  MemfdGuard(Events& events, int group, uid_t uid, gid_t gid)
       : events_(events), group_(group), uid_(uid), gid_(gid) {}
-  ~MemoryFiles();
-  MemoryFiles(const MemoryFiles&) = delete;
-  MemoryFiles& operator=(const MemoryFiles&) = delete;
+  ~MemfdGuard();
+  MemfdGuard(const MemfdGuard&) = delete;
+  MemfdGuard& operator=(const MemfdGuard&) = delete;
 
-  // The notifications of a container, from install_memory_notices().
+  // The notifications of a container, from install_memfd_notices().
   void listen(UniqueFd listener);
 
  private:

@@ -1,4 +1,4 @@
-#include "guest/memory_files.h"
+#include "guest/memfd_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 namespace firestop::guest {
 
-Result<UniqueFd> install_memory_notices() {
+Result<UniqueFd> install_memfd_notices() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
@@ -29,11 +29,11 @@ Result<UniqueFd> install_memory_notices() {
   return install_notices(program);
 }
 
-MemoryFiles::~MemoryFiles() {
+MemfdGuard::~MemfdGuard() {
   if (listener_.valid()) events_.drop(listener_.get());
 }
 
-void MemoryFiles::listen(UniqueFd listener) {
+void MemfdGuard::listen(UniqueFd listener) {
   if (listener_.valid()) events_.drop(listener_.get());
   listener_ = std::move(listener);
   if (listener_.valid())
@@ -45,14 +45,14 @@ void MemoryFiles::listen(UniqueFd listener) {
 }
 
 // A mark goes with its file, and the group tells its marks.
-bool MemoryFiles::is_full(dev_t device) {
+bool MemfdGuard::is_full(dev_t device) {
   if (files_ >= kMostFiles) files_ = marks_of(group_, device);
   if (files_ >= kMostFiles) return true;
   ++files_;
   return false;
 }
 
-void MemoryFiles::answer() {
+void MemfdGuard::answer() {
   const auto notice = Notice::receive(listener_.get());
   if (!notice) return;  // its thread is gone
   const auto name = notice->text_at(notice->argument(0));
