@@ -122,7 +122,7 @@ static_assert(std::size(kTypes) == std::variant_size_v<Observation>);
 
 constexpr std::string_view kCollectors[] = {"processes", "costs", "files", "code", "stdin", "connections"};
 constexpr std::string_view kHows[] = {"program", "script", "argument", "module", "command", "stdin", "typed"};
-constexpr std::string_view kChanges[] = {"write", "rename", "delete"};
+constexpr std::string_view kChanges[] = {"write", "rename", "delete", "link"};
 constexpr std::string_view kProtocols[] = {"tcp", "udp"};
 
 template <size_t N>
@@ -156,7 +156,8 @@ const char* fault_of(const Code& m) {
 }
 const char* fault_of(const Change& m) {
   if (!among(kChanges, m.what)) return "what: an unknown one";
-  return (m.what == "rename") == m.to.empty() ? "to: for a rename, and nothing else" : nullptr;
+  const bool moves = m.what == "rename" || m.what == "link";
+  return moves == m.to.empty() ? "to: for a rename or a link, and nothing else" : nullptr;
 }
 const char* fault_of(const Final& m) {
   return m.digest.empty() || is_digest(m.digest) ? nullptr : "digest: none of SHA-256";

@@ -84,7 +84,7 @@ struct Code {
 struct Change {
   uint32_t pid = 0;
   int64_t at_us = 0;
-  std::string what;  // "write" (closed after writing), "rename", "delete"
+  std::string what;  // "write" (closed after writing), "rename", "delete", "link"
   std::string path, to;
 };
 

@@ -57,8 +57,9 @@ std::string whole_story() {
   return framed(Hello{kVersion, {"processes", "code"}, {"stdin: no BTF"}}) + framed(Fork{7, 1, 4}) +
          framed(Content{1, 9, 5}) + data("he") + framed(Alive{}) + data("llo") + end_of_content() +
          framed(exec) + framed(Code{7, 6, "script", "/tmp/x", "/bin/sh", 1, 3, ""}) +
-         framed(Change{7, 7, "rename", "/a", "/b"}) + framed(Exit{7, 8, 0x100, 1, 2, 3}) +
-         framed(Lost{"code", 2}) + framed(Final{"/b", 3, std::string(64, 'a'), ""}) +
+         framed(Change{7, 7, "rename", "/a", "/b"}) + framed(Change{7, 7, "link", "/b", "/c"}) +
+         framed(Exit{7, 8, 0x100, 1, 2, 3}) + framed(Lost{"code", 2}) +
+         framed(Final{"/b", 3, std::string(64, 'a'), ""}) +
          framed(Connect{7, 9, "tcp", 4000, "198.18.0.1", 443}) + framed(Done{});
 }
 
@@ -73,7 +74,7 @@ TEST(Inbox, TakesAStoryHoweverItIsCut) {
     }
     EXPECT_EQ(taken.content, "hello");
     EXPECT_EQ(taken.ends, 1);
-    ASSERT_EQ(taken.seen.size(), 12u);
+    ASSERT_EQ(taken.seen.size(), 13u);
     const auto& exec = std::get<Exec>(taken.seen[4]);
     EXPECT_EQ(exec.file, "/tmp/\xff x");
     EXPECT_EQ(exec.argv, (std::vector<std::string>{"x", "\n"}));

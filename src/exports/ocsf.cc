@@ -80,7 +80,7 @@ Activity activity_of(const evidence::Event& event) {
   if (kind == "file.write") return {kFile, 3, "Update"};
   if (kind == "file.delete") return {kFile, 4, "Delete"};
   if (kind == "file.rename") return {kFile, 5, "Rename"};
-  if (kind == "file.in") return {kFile, 1, "Create"};
+  if (kind == "file.in" || kind == "file.link") return {kFile, 1, "Create"};
   if (kind == "file.out") return {kFile, 2, "Read"};
   if (kind == "code") return {kFile, 14, "Open"};
   if (kind == "file.final") return {kFile, 99, "Other"};

@@ -60,7 +60,7 @@ struct FileChange {
   int64_t at_us = 0;
   size_t process = kNone;
   uint32_t pid = 0;
-  std::string what, path, to;  // "write", "rename", "delete"
+  std::string what, path, to;  // "write", "rename", "delete", "link"
 };
 
 struct FileEnd {

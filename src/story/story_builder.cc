@@ -44,12 +44,13 @@ void add(uint64_t& sum, uint64_t more) {
 
 const std::unordered_map<std::string, StoryBuilder::Taker>& StoryBuilder::takers() {
   static const std::unordered_map<std::string, Taker> kTakers{
-      {"process.fork", &StoryBuilder::fork},     {"process.exec", &StoryBuilder::exec},
-      {"process.exit", &StoryBuilder::exit},     {"code", &StoryBuilder::code},
-      {"file.write", &StoryBuilder::change},     {"file.rename", &StoryBuilder::change},
-      {"file.delete", &StoryBuilder::change},    {"file.final", &StoryBuilder::final},
-      {"socket", &StoryBuilder::socket},         {"lost", &StoryBuilder::lost},
-      {"collectors", &StoryBuilder::collectors}, {"denied", &StoryBuilder::refused}};
+      {"process.fork", &StoryBuilder::fork}, {"process.exec", &StoryBuilder::exec},
+      {"process.exit", &StoryBuilder::exit}, {"code", &StoryBuilder::code},
+      {"file.write", &StoryBuilder::change}, {"file.rename", &StoryBuilder::change},
+      {"file.link", &StoryBuilder::change},  {"file.delete", &StoryBuilder::change},
+      {"file.final", &StoryBuilder::final},  {"socket", &StoryBuilder::socket},
+      {"lost", &StoryBuilder::lost},         {"collectors", &StoryBuilder::collectors},
+      {"denied", &StoryBuilder::refused}};
   return kTakers;
 }
 

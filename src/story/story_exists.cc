@@ -1,6 +1,7 @@
 // Whether what ran is still there: from the changes that were seen after it ran, and what the files of the
 // workspace are in the end.
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "story/story_builder.h"
@@ -27,6 +28,10 @@ class Fates {
         last_write_[change.path] = change.seq;
         continue;
       }
+      if (change.what == "link") {  // its own name was free before
+        links_[change.path].push_back(i);
+        continue;
+      }
       by_path_[change.path].push_back(i);
       if (change.what == "rename" && change.to != change.path) by_path_[change.to].push_back(i);
     }
@@ -34,10 +39,35 @@ class Fates {
 
   std::optional<bool> of(const Script& script) const {
     if (!script.path.starts_with('/')) return std::nullopt;  // none, or of no directory
-    std::string path = script.path;
-    uint64_t seq = script.seq;
+    // Its names: those that it was given since count, too.
+    std::deque<Name> names{{script.path, script.seq}};
+    std::optional<bool> out = false;
+    for (size_t steps = 0; !names.empty(); ++steps) {
+      if (steps == kMostRenames) return std::nullopt;
+      const auto found = follow(names, script);
+      if (found == true) return true;
+      if (!found) out = std::nullopt;
+    }
+    return out;
+  }
+
+ private:
+  struct Name {
+    std::string path;
+    uint64_t seq = 0;  // what happened before is nothing to it
+  };
+
+  // What became of the first of the names, which is taken away; others that the file had are put behind.
+  std::optional<bool> follow(std::deque<Name>& names, const Script& script) const {
+    auto [path, seq] = std::move(names.front());
+    names.pop_front();
     for (size_t renames = 0; renames < kMostRenames; ++renames) {
       const Next next = after(path, seq);
+      if (const auto links = links_.find(path); links != links_.end())
+        for (const size_t i : links->second)
+          if (const FileChange& link = story_.changes[i];
+              link.seq > seq && (next.change == kNone || link.seq < story_.changes[next.change].seq))
+            if (names.size() < kMostRenames) names.push_back({link.to, link.seq});
       if (next.change == kNone) return at_the_end(path, script);
       const FileChange& change = story_.changes[next.change];
       seq = change.seq;
@@ -50,7 +80,6 @@ class Fates {
     return std::nullopt;
   }
 
- private:
   struct Next {
     size_t change = kNone;
     std::string name;  // of the path itself, or of a directory above it
@@ -98,7 +127,7 @@ class Fates {
   }
 
   const Story& story_;
-  std::unordered_map<std::string, std::vector<size_t>> by_path_;
+  std::unordered_map<std::string, std::vector<size_t>> by_path_, links_;
   std::unordered_map<std::string, uint64_t> last_write_;
 };
 

@@ -125,28 +125,31 @@ TEST(StoryTest, ScriptsHaveWhoWroteThemAndWhetherTheyExist) {
   ran("/workspace/covered.sh", "below");
   ran("/workspace/dir/in.sh", "in");
   ran("/workspace/back.sh", "again");
+  ran("/workspace/linked.sh", "linked");
   made.code(3, "command", "", "echo hi", {{"interpreter", "/bin/sh"}});
   made.guest("code", {{"pid", 3}, {"how", "stdin"}, {"note", "too fast"}, {"size", 9}});
   made.at(20)
       .change(3, "delete", "/tmp/deleted.sh")
+      .change(3, "link", "/workspace/linked.sh", "/workspace/second.sh")
+      .change(3, "delete", "/workspace/linked.sh")
       .change(3, "rename", "/workspace/moved.sh", "/workspace/m2");
   made.change(3, "rename", "/workspace/other", "/workspace/covered.sh");
   made.change(3, "rename", "/workspace/dir", "/workspace/dir2").change(4, "write", "/workspace/changed.sh");
   made.change(3, "delete", "/workspace/back.sh").change(3, "write", "/workspace/back.sh");
   made.final("same.sh", "same").final("changed.sh", "new").final("m2", "moved").final("dir2/in.sh", "in");
-  made.final("back.sh", "again").final("covered.sh", "below");
+  made.final("back.sh", "again").final("covered.sh", "below").final("second.sh", "linked");
   const Story story = made.story();
-  ASSERT_EQ(story.scripts.size(), 10u);
+  ASSERT_EQ(story.scripts.size(), 11u);
   std::vector<std::optional<bool>> exist;
   for (const auto& script : story.scripts) exist.push_back(script.exists);
-  EXPECT_THAT(exist, ElementsAre(true, false, false, true, std::nullopt, false, true, false, std::nullopt,
-                                 std::nullopt));
+  EXPECT_THAT(exist, ElementsAre(true, false, false, true, std::nullopt, false, true, false, true,
+                                 std::nullopt, std::nullopt));
   EXPECT_EQ(story.scripts[0].process, 1u);
   EXPECT_EQ(story.scripts[0].writer, 2u);
   EXPECT_EQ(story.scripts[0].writer_pid, 4u);
-  EXPECT_EQ(story.scripts[8].writer, kNone);
-  EXPECT_EQ(story.scripts[9].digest, "");
-  EXPECT_EQ(story.scripts[9].note, "too fast");
+  EXPECT_EQ(story.scripts[9].writer, kNone);
+  EXPECT_EQ(story.scripts[10].digest, "");
+  EXPECT_EQ(story.scripts[10].note, "too fast");
 }
 
 TEST(StoryTest, AScriptIsRunByTheProgramOfItsTime) {

@@ -344,7 +344,7 @@ class Inv11WhatCannotBeHad(Recorded):  # 40 s
     def test_inv11_the_record_says_what_it_does_not_have(self):
         self.manifest(MANIFEST.replace("memory: 384MiB", "memory: 512MiB"))
         long = "".join(f"# {number:062d}\n" for number in range(17000)) + "echo last\n"
-        files = {"own.c": OWN, "long": long, "notes.txt": "notes, and no code\n"}
+        files = {"own.c": OWN, "long": long, "notes.txt": "notes, and no code\n", "sub/given": "given\n"}
         output = self.run_all([
             # Data that is code to the program that reads it.
             ("", "", None, "gcc -O -o /tmp/own /workspace/repo/own.c"),
@@ -368,7 +368,7 @@ class Inv11WhatCannotBeHad(Recorded):  # 40 s
                            "touch $i; /tmp/own unlink /workspace/gone $i > /dev/null; done; cd - > /dev/null"),
             # At the end: files that were only moved along, and what is more than 256 MiB.
             ("", "", None, "cd /workspace; echo written > written; mkdir folder; echo new > folder/new; "
-                           "ln written folder/old; mv folder moved; cd - > /dev/null"),
+                           "ln written folder/second; mv repo/sub repo/elsewhere; mv folder moved; cd - > /dev/null"),
             ("", "", None, "printf x > /workspace/large; truncate -s 300M /workspace/large"),
             # What shells open is code or data: nobody outside can tell.
             ("", "", None, "while read -r line; do :; done < /workspace/repo/notes.txt"),
@@ -429,7 +429,11 @@ class Inv11WhatCannotBeHad(Recorded):  # 40 s
                           [(c["path"], c["to"]) for c in self.of("file.rename")])
             self.assertEqual(finals["/workspace/written"]["digest"], sha("written\n"))
             self.assertEqual(finals["/workspace/moved/new"]["digest"], sha("new\n"))
-            self.assertEqual([path for path in finals if path.endswith("/old")], [])
+            self.assertEqual([path for path in finals if path.endswith("/given")], [])
+        with self.subTest("a second name: that it was given, and what lies there"):
+            self.assertEqual([(c["path"], c["to"]) for c in self.of("file.link")],
+                             [("/workspace/written", "/workspace/folder/second")])
+            self.assertEqual(finals["/workspace/moved/second"]["digest"], sha("written\n"))
         with self.subTest("behind 256 MiB: the size and a note"):
             self.assertEqual(finals["/workspace/large"]["size"], 300 << 20)
             self.assertEqual(finals["/workspace/large"]["digest"], "")

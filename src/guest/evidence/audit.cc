@@ -44,7 +44,7 @@ Result<Audit> Audit::open() {
   // Only what succeeded. 32-bit calls (i386's numbers) exist for root in the machine only.
   TRY(add_rule(audit.link_, AUDIT_FILTER_EXIT, AUDIT_ALWAYS,
                {SYS_execve, SYS_execveat, SYS_rename, SYS_renameat, SYS_renameat2, SYS_unlink, SYS_unlinkat,
-                SYS_rmdir, SYS_mknod, SYS_mknodat},
+                SYS_rmdir, SYS_link, SYS_linkat, SYS_mknod, SYS_mknodat},
                {{AUDIT_ARCH, AUDIT_ARCH_X86_64}, {AUDIT_SUCCESS, 1}}));
   TRY(add_rule(audit.link_, AUDIT_FILTER_EXIT, AUDIT_ALWAYS, {11, 358}, {{AUDIT_ARCH, AUDIT_ARCH_I386}}));
   // The process's title is what its argv says already.

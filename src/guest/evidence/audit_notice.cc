@@ -44,10 +44,11 @@ class Program {
     c_.load(BPF_DW, 7, 6, places_.audit_context);
     end_if(c_.jump(BPF_JEQ, 7, 0));
     c_.load(BPF_W, 8, 7, places_.major);
-    for (const int call : {SYS_rename, SYS_unlink, SYS_rmdir}) end_if(c_.jump(BPF_JEQ, 8, call));
+    for (const int call : {SYS_rename, SYS_unlink, SYS_rmdir, SYS_link}) end_if(c_.jump(BPF_JEQ, 8, call));
     end_if_named(SYS_unlinkat, {0});
     end_if_named(SYS_renameat, {0, 2});
     end_if_named(SYS_renameat2, {0, 2});
+    end_if_named(SYS_linkat, {0, 2});
     executions();
     for (const size_t jump : to_wakeup_) c_.land(jump);
     wakeup_.wake(c_, -16);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "codec/sha256.h"
@@ -111,27 +113,31 @@ void Changes::written(const FileEvent& event) {
 void Changes::changed(const AuditEvent& event) {
   if (!processes_.knows(event.pid)) return;
   int from = AT_FDCWD, to = AT_FDCWD;
-  if (event.number == SYS_renameat || event.number == SYS_renameat2 || event.number == SYS_unlinkat)
-    from = static_cast<int>(event.arguments[0]);
-  if (event.number == SYS_renameat || event.number == SYS_renameat2)
-    to = static_cast<int>(event.arguments[2]);
+  const bool links = event.number == SYS_link || event.number == SYS_linkat;
   const bool renames =
       event.number == SYS_rename || event.number == SYS_renameat || event.number == SYS_renameat2;
-  std::string removed, made;
+  if (event.number == SYS_renameat || event.number == SYS_renameat2 || event.number == SYS_unlinkat ||
+      event.number == SYS_linkat)
+    from = static_cast<int>(event.arguments[0]);
+  if (event.number == SYS_renameat || event.number == SYS_renameat2 || event.number == SYS_linkat)
+    to = static_cast<int>(event.arguments[2]);
+  const std::string_view kind = links ? "NORMAL" : "DELETE";
+  std::optional<std::string> old;
+  std::string made;
   bool directory = false;
   // An overlay does the same once more below, between the outer removal and the outer creation.
   for (const AuditPath& path : event.paths) {
-    if (path.kind == "DELETE" && removed.empty()) removed = path.name;
-    if (path.kind != "CREATE" || !renames) continue;
+    if (path.kind == kind && !old) old = path.name;
+    if (path.kind != "CREATE" || !(renames || links)) continue;
     made = path.name;
     directory = S_ISDIR(path.mode);
   }
-  if (removed.empty()) return;
+  if (!old || (links && made.empty())) return;
   observed::Change change;
   change.pid = event.pid;
   change.at_us = event.at_ms * 1000;
-  change.path = resolve(event, removed, from);
-  change.what = made.empty() ? "delete" : "rename";
+  change.path = resolve(event, *old, from);
+  change.what = links ? "link" : made.empty() ? "delete" : "rename";
   if (!made.empty()) {
     change.to = resolve(event, made, to);
     directory ? directory_moved(change.path, change.to) : remember(change.to);

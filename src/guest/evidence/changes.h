@@ -1,4 +1,4 @@
-// What happens to files: written, renamed, removed; and what those of the workspace are like at the end.
+// What happens to files: written, renamed, removed, given another name; and what those of the workspace are like at the end.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Changes {
 
   // A file was closed after writing. One that a process writes again and again is told once a second.
   void written(const FileEvent& event);
-  // Audit's record of a rename or removal.
+  // Audit's record of a rename, removal or link.
   void changed(const AuditEvent& event);
   // After all processes have ended: every file below /workspace that was written, or renamed to, and is
   // there.
