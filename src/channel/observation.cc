@@ -121,7 +121,8 @@ constexpr const char* kTypes[] = {"hello",  "fork",  "exec",    "exit", "content
 static_assert(std::size(kTypes) == std::variant_size_v<Observation>);
 
 constexpr std::string_view kCollectors[] = {"processes", "costs", "files", "code", "stdin", "connections"};
-constexpr std::string_view kHows[] = {"program", "script", "argument", "module", "command", "stdin", "typed"};
+constexpr std::string_view kHows[] = {"program", "script", "argument", "module",
+                                      "command", "stdin",  "typed",    "opened"};
 constexpr std::string_view kChanges[] = {"write", "rename", "delete", "link"};
 constexpr std::string_view kProtocols[] = {"tcp", "udp"};
 

@@ -72,7 +72,8 @@ struct Code {
   uint32_t pid = 0;  // who ran it
   int64_t at_us = 0;
   // "program" (executed itself), "script" (executed, with #!), "argument" (named to an interpreter), "module"
-  // (opened by one later: import, source, include), "command" (-c, -e), "stdin", "typed" (stdin, a terminal)
+  // (opened by one later: import, source, include), "command" (-c, -e), "stdin", "typed" (stdin, a terminal),
+  // "opened" (by one, and does not look like code)
   std::string how;
   std::string path;         // as the container sees it; empty where there is none
   std::string interpreter;  // its path; empty for "program"

@@ -96,7 +96,8 @@ Result<int> show(const ReadRecord& record, const UnreadScript& which, Context& c
 }
 
 Result<int> scripts(const ParsedArgs& args, Context& context) {
-  TRY_ASSIGN(const auto record, open_record(args.required("RUN"), context));
+  TRY_ASSIGN(auto record, open_record(args.required("RUN"), context));
+  if (args.has("--opened")) std::swap(record.story.scripts, record.story.opened);
   const auto all = story::unread_scripts(record.story);
   if (args.has("--show") && args.has("--export"))
     return fail("usage.conflict", "--show and --export are two things", "give one of them");
@@ -153,6 +154,8 @@ CommandSpec scripts_command() {
           "--export writes each as a file named by its SHA-256, and index.json. Bytes that were changed "
           "since "
           "the run are refused.\n\n"
+          "--opened is about files that an interpreter opened and that do not look like code: data, most "
+          "likely.\n\n"
           "With --json: an array of objects; with --show one object, and `bytes`.",
       .positionals = {run_or_directory()},
       .options = {{.name = "--show",
@@ -164,6 +167,8 @@ CommandSpec scripts_command() {
                    .help = "write all bytes into this folder, each once",
                    .kind = OptionKind::kValue,
                    .completes = Completes::kDirectories},
+                  {.name = "--opened",
+                   .help = "what interpreters opened that does not look like code, instead"},
                   json_option()},
       .examples = {{"firestop scripts fix", "what ran in the newest run that is named fix"},
                    {"firestop scripts fix --show 3 | less", "read the third"},

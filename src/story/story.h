@@ -100,6 +100,7 @@ struct Story {
   std::vector<Process> processes;
   std::vector<size_t> roots;
   std::vector<Script> scripts;
+  std::vector<Script> opened;  // what interpreters opened and does not look like code
   std::vector<FileChange> changes;
   std::map<std::string, FileEnd> ends;
   std::vector<Socket> sockets;

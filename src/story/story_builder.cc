@@ -183,7 +183,7 @@ void StoryBuilder::code(const evidence::Event& event) {
   script.size = number(event, "size");
   script.kept = number(event, "kept");
   script.note = text(event, "note");
-  story_.scripts.push_back(std::move(script));
+  (script.how == "opened" ? story_.opened : story_.scripts).push_back(std::move(script));
 }
 
 void StoryBuilder::change(const evidence::Event& event) {
@@ -271,10 +271,11 @@ void StoryBuilder::join_processes() {
     const size_t parent = story_.processes[i].parent;
     (parent == kNone ? story_.roots : story_.processes[parent].children).push_back(i);
   }
-  for (auto& script : story_.scripts) {
-    script.process = process_at(script.pid, script.at_us);
-    script.writer = process_at(script.writer_pid, script.at_us);
-  }
+  for (auto* scripts : {&story_.scripts, &story_.opened})
+    for (auto& script : *scripts) {
+      script.process = process_at(script.pid, script.at_us);
+      script.writer = process_at(script.writer_pid, script.at_us);
+    }
   for (auto& change : story_.changes) change.process = process_at(change.pid, change.at_us);
   for (auto& socket : story_.sockets) socket.process = process_at(socket.pid, socket.at_us);
 }

@@ -135,7 +135,8 @@ class Fates {
 
 void find_what_exists(Story& story) {
   const Fates fates(story);
-  for (auto& script : story.scripts) script.exists = fates.of(script);
+  for (auto* scripts : {&story.scripts, &story.opened})
+    for (auto& script : *scripts) script.exists = fates.of(script);
 }
 
 }  // namespace firestop::story

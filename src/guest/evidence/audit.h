@@ -12,8 +12,9 @@ namespace firestop::guest {
 
 class Audit {
  public:
-  // Enables it, takes the records, and asks for executions, renames, removals, new names of files, and new pipes with a name.
-  // When records come faster than they are taken, whoever causes them waits; nothing is dropped.
+  // Enables it, takes the records, and asks for executions, renames, removals, new names of files, and new
+  // pipes with a name. When records come faster than they are taken, whoever causes them waits; nothing is
+  // dropped.
   static Result<Audit> open();
   // From now on losses count.
   Result<void> begin();

@@ -44,11 +44,8 @@ class Program {
     c_.load(BPF_DW, 7, 6, places_.audit_context);
     end_if(c_.jump(BPF_JEQ, 7, 0));
     c_.load(BPF_W, 8, 7, places_.major);
-    for (const int call : {SYS_rename, SYS_unlink, SYS_rmdir, SYS_link}) end_if(c_.jump(BPF_JEQ, 8, call));
-    end_if_named(SYS_unlinkat, {0});
-    end_if_named(SYS_renameat, {0, 2});
-    end_if_named(SYS_renameat2, {0, 2});
-    end_if_named(SYS_linkat, {0, 2});
+    for (const int call : {SYS_unlink, SYS_rmdir}) end_if(c_.jump(BPF_JEQ, 8, call));
+    end_if_by_path(SYS_unlinkat);
     executions();
     for (const size_t jump : to_wakeup_) c_.land(jump);
     wakeup_.wake(c_, -16);
@@ -61,14 +58,12 @@ class Program {
   void end_if(size_t jump) { to_end_.push_back(jump); }
   void wake_if(size_t jump) { to_wakeup_.push_back(jump); }
 
-  // Of this call, if the directories are AT_FDCWD; others of it wake.
-  void end_if_named(int call, std::initializer_list<int16_t> directories) {
+  // Of this call, if its directory is AT_FDCWD; others of it wake.
+  void end_if_by_path(int call) {
     const size_t another = c_.jump(BPF_JNE, 8, call);
     c_.add(BPF_ALU | BPF_MOV | BPF_K, 2, 0, 0, AT_FDCWD);  // 32 bits of it
-    for (const int16_t number : directories) {
-      c_.load(BPF_W, 1, 7, static_cast<int16_t>(places_.arguments + number * 8));
-      wake_if(c_.jump_by(BPF_JNE, 1, 2));
-    }
+    c_.load(BPF_W, 1, 7, places_.arguments);
+    wake_if(c_.jump_by(BPF_JNE, 1, 2));
     end_if(c_.jump(BPF_JA, 0, 0));
     c_.land(another);
   }

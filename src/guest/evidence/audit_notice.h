@@ -2,8 +2,8 @@
 // of what the process is like now. A BPF program behind the kernel's audit_log_exit(), when the records of a
 // system call are on their way.
 //
-// Not among them: executions of the image's own programs that run nobody's code, and renames, links and removals
-// whose names hang on no descriptor. Their records have all there is to say.
+// Not among them: executions of the image's own programs that run nobody's code, and removals whose names
+// hang on no descriptor. Their records have all there is to say.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,6 @@
 #include "guest/evidence/changes.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/audit.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,37 +35,35 @@ std::string inside(std::string path) {
   return path;
 }
 
-// Without ".", ".." and doubled slashes; links stay what they are.
-std::string normal(const std::string& path) {
-  std::string out;
-  size_t at = 0;
-  while (at < path.size()) {
-    const size_t end = std::min(path.find('/', at), path.size());
-    const std::string part = path.substr(at, end - at);
-    at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..")
-      out.resize(out.empty() ? 0 : out.rfind('/'));
-    else
-      out += "/" + part;
-  }
-  return out.empty() ? "/" : out;
-}
-
 // The directory that a descriptor of the process names, while it is there.
 std::string directory_of(uint32_t pid, int descriptor) {
-  char target[PATH_MAX];
-  const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
-  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
-  if (length <= 0 || static_cast<size_t>(length) >= sizeof target || target[0] != '/') return "";
-  return std::string(target, static_cast<size_t>(length));
+  return place_at("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor));
 }
 
-std::string resolve(const AuditEvent& event, const std::string& name, int descriptor) {
-  if (name.starts_with('/')) return normal(inside(name));
-  std::string base = inside(event.cwd);
-  if (descriptor != AT_FDCWD) base = inside(directory_of(event.pid, descriptor));
-  return base.empty() ? "?/" + name : normal(base + "/" + name);
+// Where the name lies, by links that lead where they lead now. `parents` are the numbers of the directories
+// that the kernel went to, in no order (none: not known). "?/name": another one is there now, so nobody can
+// say.
+std::string resolve(const AuditEvent& event, std::string name, int descriptor,
+                    const std::vector<uint64_t>& parents) {
+  std::string base;
+  if (!name.starts_with('/'))
+    base = descriptor == AT_FDCWD ? inside(event.cwd) : directory_of(event.pid, descriptor);
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  const size_t slash = name.rfind('/');
+  const std::string last = slash == std::string::npos ? name : name.substr(slash + 1);
+  if (base.empty() && !name.starts_with('/')) return "?/" + last;
+  const std::string folder = slash == std::string::npos ? base : base + "/" + name.substr(0, slash);
+  const auto root = Inside::open(kRoot);
+  if (!root) return "?/" + last;
+  const auto directory = root->open_at(folder.empty() ? "/" : folder, O_PATH | O_DIRECTORY);
+  struct stat what{};
+  // Gone: its words are what is left, if no ".." in them hangs on what was a link.
+  if (!directory || ::fstat(directory->get(), &what) != 0)
+    return (folder + "/").find("/../") == std::string::npos ? folder + "/" + last : "?/" + last;
+  if (!parents.empty() && std::find(parents.begin(), parents.end(), what.st_ino) == parents.end())
+    return "?/" + last;
+  const std::string place = place_of(directory->get());
+  return place.empty() ? "?/" + last : (place == "/" ? "" : place) + "/" + last;
 }
 
 }  // namespace
@@ -74,7 +71,7 @@ std::string resolve(const AuditEvent& event, const std::string& name, int descri
 std::string Changes::made_by(const AuditEvent& event) {
   const int directory = event.number == SYS_mknodat ? static_cast<int>(event.arguments[0]) : AT_FDCWD;
   for (const AuditPath& path : event.paths)
-    if (path.kind == "CREATE") return std::string(kRoot) + resolve(event, path.name, directory);
+    if (path.kind == "CREATE") return std::string(kRoot) + resolve(event, path.name, directory, {});
   return "";
 }
 
@@ -100,7 +97,10 @@ void Changes::directory_moved(const std::string& from, const std::string& to) {
 void Changes::written(const FileEvent& event) {
   if (!processes_.knows(event.pid)) return;
   const std::string path = place_of(event.fd);
-  if (path.empty()) return;
+  if (path.empty()) {  // too long for a path
+    ++lost_;
+    return;
+  }
   remember(path);
   const int64_t now = now_us();
   auto& last = recent_[{event.pid, path}];
@@ -125,8 +125,10 @@ void Changes::changed(const AuditEvent& event) {
   std::optional<std::string> old;
   std::string made;
   bool directory = false;
+  std::vector<uint64_t> parents;
   // An overlay does the same once more below, between the outer removal and the outer creation.
   for (const AuditPath& path : event.paths) {
+    if (path.kind == "PARENT") parents.push_back(path.inode);
     if (path.kind == kind && !old) old = path.name;
     if (path.kind != "CREATE" || !(renames || links)) continue;
     made = path.name;
@@ -136,10 +138,10 @@ void Changes::changed(const AuditEvent& event) {
   observed::Change change;
   change.pid = event.pid;
   change.at_us = event.at_ms * 1000;
-  change.path = resolve(event, *old, from);
+  change.path = resolve(event, *old, from, links ? std::vector<uint64_t>() : parents);
   change.what = links ? "link" : made.empty() ? "delete" : "rename";
   if (!made.empty()) {
-    change.to = resolve(event, made, to);
+    change.to = resolve(event, made, to, parents);
     directory ? directory_moved(change.path, change.to) : remember(change.to);
   }
   teller_.say(change);

@@ -1,4 +1,5 @@
-// What happens to files: written, renamed, removed, given another name; and what those of the workspace are like at the end.
+// What happens to files: written, renamed, removed, given another name; and what those of the workspace are
+// like at the end.
 #pragma once
 
 #include <cstdint>

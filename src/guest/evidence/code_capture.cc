@@ -1,5 +1,6 @@
 #include "guest/evidence/code_capture.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +12,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/file.h"
 #include "guest/boot.h"
 #include "guest/evidence/interpreter.h"
+#include "guest/evidence/lookup.h"
 #include "guest/exec_rules.h"
 #include "guest/inside.h"
 #include "guest/mount.h"
@@ -37,16 +40,6 @@ std::string proc(uint32_t pid, std::string_view name) {
   return "/proc/" + std::to_string(pid) + "/" + std::string(name);
 }
 
-std::string link_at(const std::string& path) {
-  char target[PATH_MAX];
-  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
-  if (length <= 0 || static_cast<size_t>(length) >= sizeof target) return "";
-  std::string out(target, static_cast<size_t>(length));
-  if (out.ends_with(" (deleted)")) out.resize(out.size() - 10);
-  if (out.starts_with(std::string(kRoot) + "/")) out.erase(0, sizeof kRoot - 1);
-  return out;
-}
-
 std::string head_of(int fd) {
   char head[kHead];
   const ssize_t got = ::pread(fd, head, sizeof head, 0);
@@ -57,9 +50,11 @@ uint64_t size_of(const struct stat& what) {
   return static_cast<uint64_t>(what.st_size);
 }
 
-bool is_binary(int fd) {
-  char head[4];
-  return ::pread(fd, head, sizeof head, 0) == sizeof head && ::memcmp(head, "\177ELF", sizeof head) == 0;
+// A program or a shared library (elf(5)), whatever its name is: no object file, no archive.
+bool can_be_loaded(int fd) {
+  Elf64_Ehdr head{};
+  return ::pread(fd, &head, sizeof head, 0) == sizeof head && ::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+         head.e_type != ET_REL;
 }
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -80,40 +75,17 @@ bool names(const std::string& word, const std::string& path) {
   return tail.size() == path.size() || tail[0] == '/' || path[path.size() - tail.size() - 1] == '/';
 }
 
-// The file that a word of the process's stands for, by links that lead to where they lead inside. O_PATH
-// opens nothing that is watched.
-UniqueFd find_inside(uint32_t pid, const std::string& word) {
-  // Links of the kernel's own, which openat2(2) does not follow below another root.
-  for (const std::string_view own : {"/proc/self/fd/", "/dev/fd/"})
-    if (word.starts_with(own))
-      return UniqueFd(::open((proc(pid, "fd/") + word.substr(own.size())).c_str(), O_PATH | O_CLOEXEC));
-  const auto root = Inside::open(proc(pid, "root/"));
-  struct stat process{};
-  if (!root || ::stat(proc(pid, "").c_str(), &process) != 0) return {};
-  const std::string path = word.starts_with('/') ? word : link_at(proc(pid, "cwd")) + "/" + word;
-  // Root follows no links of others in /tmp (fs.protected_symlinks); their owner does.
-  ::setfsuid(process.st_uid);
-  auto found = root->open_at(path, O_PATH);
-  ::setfsuid(0);
-  return found ? std::move(*found) : UniqueFd();
-}
-
-// Whether the file is one that the process's arguments name as code.
-enum class Named { kYes, kNo, kMaybe };  // kMaybe: by a link that leads nowhere for us, into /proc
-
-Named named_by(uint32_t pid, const std::vector<std::string>& words, const std::string& path,
-               const struct stat& what) {
-  Named out = Named::kNo;
-  for (const std::string& word : words) {
-    if (names(word, path)) return Named::kYes;
+// Whether the file is one that the process's arguments name as code. A link that leads into /proc leads
+// nowhere for us.
+bool is_named(uint32_t pid, const std::vector<std::string>& words, const std::string& path,
+              const struct stat& what) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    if (names(word, path)) return true;
     const UniqueFd found = find_inside(pid, word);
     struct stat there{};
-    if (!found.valid() || ::fstat(found.get(), &there) != 0)
-      out = Named::kMaybe;
-    else if (there.st_dev == what.st_dev && there.st_ino == what.st_ino)
-      return Named::kYes;
-  }
-  return out;
+    return found.valid() && ::fstat(found.get(), &there) == 0 && there.st_dev == what.st_dev &&
+           there.st_ino == what.st_ino;
+  });
 }
 
 // The call that a process waits in. It was
@@ -132,7 +104,7 @@ std::string call_of(uint32_t pid) {
 // read from: what a shell appends to is no code. Only where the kernel says for certain which call it waits
 // in (proc(5), "syscall": its number and arguments, in hexadecimal).
 bool opens_to_write_only(const Process& process) {
-  if (process.threads != 1) return false;  // which of them is it?
+  if (process.threads.size() != 1) return false;  // which of them is it?
   const std::string call = call_of(process.pid);
   unsigned long arguments[3] = {};
   int number = -1;
@@ -143,9 +115,17 @@ bool opens_to_write_only(const Process& process) {
   return (arguments[number == SYS_open ? 1 : 2] & O_ACCMODE) == O_WRONLY;
 }
 
-bool named_as_library(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.ends_with(".so") || name.find(".so.") != std::string_view::npos || name.ends_with(".node");
+// Variables that are code to interpreters, or options that can be: "NAME=VALUE".
+std::vector<std::string> code_variables(uint32_t pid) {
+  constexpr std::string_view kNames[] = {"BASH_FUNC_", "PERL5DB=", "PERL5OPT=", "RUBYOPT=", "NODE_OPTIONS="};
+  std::vector<std::string> out;
+  const auto environment = read_file(proc(pid, "environ"), 4u << 20);
+  if (!environment) return out;
+  for (std::string& variable : words_of(*environment))
+    if (std::any_of(std::begin(kNames), std::end(kNames),
+                    [&](std::string_view name) { return variable.starts_with(name); }))
+      out.push_back(std::move(variable));
+  return out;
 }
 
 // The arguments that an observation can carry.
@@ -175,7 +155,7 @@ void CodeCapture::executes(const FileEvent& event) {
     const std::string head = head_of(event.fd);
     // A text without "#!" is refused by the kernel; a shell that then reads it opens it.
     if (head.starts_with("#!") || head.starts_with("\177ELF")) {
-      file.captured = contents_.of_file(event.fd, size_of(event.what));
+      file.captured = contents_.of_file(event.fd, size_of(event.what), observed::kMostContent);
       const bool script = head.starts_with("#!");
       tell(*process, script ? "script" : "program", file.path,
            script ? parse_shebang(std::string_view(head).substr(0, 256)).interpreter : "", file.captured,
@@ -191,7 +171,7 @@ void CodeCapture::executes(const FileEvent& event) {
   if (reads_programs(language))
     input_.begins(event.pid);
   else if (language != Language::kLoader)
-    input_.ends(event.pid);
+    input_.no_interpreter(event.pid);
   process->files.push_back(std::move(file));
   if (process->files.size() > Process::kMostFiles) process->files.pop_front();
 }
@@ -201,13 +181,14 @@ void CodeCapture::look_at(Process& process) {
   if (process.known) return;
   process.known = true;
   // Of one that has ended, audit's word is left.
-  if (std::string now = link_at(proc(process.pid, "exe")); !now.empty()) process.executable = std::move(now);
+  if (std::string now = place_at(proc(process.pid, "exe")); !now.empty()) process.executable = std::move(now);
   process.image_program = false;
   for (const ExecutedFile& file : process.files)
     if (file.path == process.executable) process.image_program = file.from_image;
   if (process.argv.empty())
     if (const auto words = read_file(proc(process.pid, "cmdline"), 4u << 20)) process.argv = words_of(*words);
   process.language = language_of(process.executable, process.argv.empty() ? "" : process.argv[0]);
+  see_through_loader(process.language, process.argv);
 }
 
 void CodeCapture::opens(const FileEvent& event) {
@@ -217,47 +198,59 @@ void CodeCapture::opens(const FileEvent& event) {
   look_at(*process);
   const bool interprets = process->language != Language::kNone || !process->image_program;
   // Most of what is opened ends here: what a compiler reads, what git writes.
-  if (!interprets && !is_binary(event.fd)) return;
+  if (!interprets && !can_be_loaded(event.fd)) return;
   const std::string path = place_of(event.fd);
-  if (!interprets && !named_as_library(path)) return;
   const std::string head = head_of(event.fd);
   const CodeArguments arguments = code_arguments(process->language, process->argv);
-  const Named named = named_by(process->pid, arguments.files, path, event.what);
-  const bool maybe = named == Named::kMaybe && head.find('\0') == std::string::npos;
-  if (named != Named::kYes && !maybe && !looks_like_code(process->language, path, head)) return;
+  const bool named = is_named(process->pid, arguments.files, path, event.what);
+  const bool code = named || looks_like_code(process->language, path, head);
   if (opens_to_write_only(*process)) return;
-  const Captured captured = contents_.of_file(event.fd, size_of(event.what));
+  if (!code && !has_room_for_opened(*process)) return;
+  const Captured captured =
+      contents_.of_file(event.fd, size_of(event.what), code ? observed::kMostContent : kMostOpened);
   // The kernel opened a script itself; that its interpreter opens it again says nothing new.
   const bool script =
       std::any_of(process->files.begin(), process->files.end(), [&](const ExecutedFile& file) {
         return file.path == path && captured.content != 0 && file.captured.content == captured.content;
       });
-  const char* how = script ? "script" : named == Named::kYes ? "argument" : "module";
-  if (readers_.size() >= kMostFiles) readers_.clear();
-  readers_[inode_of(event.what)] = {process->pid, how};
-  if (process->remember_told(event.what.st_ino, captured.content) && !script)
-    tell(*process, how, path, process->executable, captured, writer_of(event.what));
+  const char* how = script ? "script" : named ? "argument" : code ? "module" : "opened";
+  if (code && readers_.count(inode_of(event.what)) >= CodeReaders::kMany)
+    forget_readers(inode_of(event.what));
+  if (code) readers_.opened(inode_of(event.what), {process->pid, process->program, how, captured.content});
+  if (!process->remember_told(event.what.st_ino, captured.content) || script) return;
+  tell(*process, how, path, process->executable, captured, writer_of(event.what));
+  if (!code) opened_bytes_ += std::min(size_of(event.what), kMostOpened), ++opened_files_;
+}
+
+// What does not look like code, and an interpreter may take for it all the same, has bounds of its own: it
+// shall not take the room of what surely is.
+bool CodeCapture::has_room_for_opened(Process& process) {
+  if (opened_files_ < kMostOpenedFiles && opened_bytes_ < kMostOpenedBytes) return true;
+  if (!std::exchange(opened_full_, true))
+    say(process, "opened", "", process.executable,
+        {0, "from here on, what interpreters open and does not look like code is not kept"}, 0);
+  return false;
+}
+
+void CodeCapture::forget_readers(const Inode& inode) {
+  readers_.forget_unless(inode, [this](const CodeReader& reader) {
+    const Process* process = processes_.find(reader.pid);
+    return process && process->program == reader.program;
+  });
 }
 
 void CodeCapture::written(const FileEvent& event) {
   if (writers_.size() >= kMostFiles) writers_.clear();
   writers_[inode_of(event.what)] = event.pid;
-  written_while_open(event);
-}
-
-// A script may go on in what is appended to it, or be another one by the time that it is read.
-void CodeCapture::written_while_open(const FileEvent& event) {
-  const auto found = readers_.find(inode_of(event.what));
-  if (found == readers_.end()) return;
-  Process* process = processes_.find(found->second.pid);
-  if (!process || !process->has_told(event.what.st_ino)) {  // ended, or runs something else
-    readers_.erase(found);
-    return;
-  }
-  Captured captured = contents_.of_file(event.fd, size_of(event.what));
-  if (!process->remember_told(event.what.st_ino, captured.content)) return;
+  // A script may go on in what is appended to it, or be another one by the time that it is read.
+  const Inode inode = inode_of(event.what);
+  forget_readers(inode);
+  if (!readers_.knows(inode) || event.what.st_size == 0) return;
+  Captured captured = contents_.of_file(event.fd, size_of(event.what), observed::kMostContent);
   if (captured.note.empty()) captured.note = "written after it was opened";
-  tell(*process, found->second.how, place_of(event.fd), process->executable, std::move(captured), event.pid);
+  for (const CodeReader& reader : readers_.written(inode, captured.content))
+    if (Process* process = processes_.find(reader.pid))
+      tell(*process, reader.how, place_of(event.fd), process->executable, captured, event.pid);
 }
 
 uint32_t CodeCapture::writer_of(const struct stat& what) const {
@@ -267,6 +260,12 @@ uint32_t CodeCapture::writer_of(const struct stat& what) const {
 
 void CodeCapture::tell(Process& process, std::string how, std::string path, std::string interpreter,
                        Captured captured, uint32_t writer) {
+  if (captured.content == 0) ++lost_;
+  say(process, std::move(how), std::move(path), std::move(interpreter), std::move(captured), writer);
+}
+
+void CodeCapture::say(Process& process, std::string how, std::string path, std::string interpreter,
+                      Captured captured, uint32_t writer) {
   observed::Code code;
   code.pid = process.pid;
   code.at_us = Processes::in_order(process, now_us());
@@ -276,7 +275,6 @@ void CodeCapture::tell(Process& process, std::string how, std::string path, std:
   code.content = captured.content;
   code.writer = writer;
   code.note = std::move(captured.note);
-  if (code.content == 0) ++lost_;
   teller_.say(code);
   teller_.settle();  // before it runs, where somebody waits for an answer
 }
@@ -285,15 +283,15 @@ void CodeCapture::tell(Process& process, std::string how, std::string path, std:
 void CodeCapture::read_unasked(Process& process, const std::string& link, const char* how) {
   struct stat what{};
   if (::stat(link.c_str(), &what) != 0) {
-    tell(process, how, link_at(link), "", {0, "its process was gone before it could be read"}, 0);
+    tell(process, how, place_at(link), "", {0, "its process was gone before it could be read"}, 0);
     return;
   }
   if (!S_ISREG(what.st_mode) || files_.watches(what.st_dev)) return;
   ExecutedFile file;
-  file.path = link_at(link);
+  file.path = place_at(link);
   const UniqueFd fd(::open(link.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.valid())
-    file.captured = contents_.of_file(fd.get(), size_of(what));
+    file.captured = contents_.of_file(fd.get(), size_of(what), observed::kMostContent);
   else
     file.captured.note = std::string("cannot be opened: ") + ::strerror(errno);
   tell(process, how, file.path, std::string_view(how) == "program" ? "" : process.executable, file.captured,
@@ -305,7 +303,7 @@ void CodeCapture::read_unasked(Process& process, const std::string& link, const 
 void CodeCapture::runs(Process& process) {
   if (process.hidden) return;
   const std::string exe = proc(process.pid, "exe");
-  const std::string path = link_at(exe);
+  const std::string path = place_at(exe);
   const bool asked = std::any_of(process.files.begin(), process.files.end(),
                                  [&](const ExecutedFile& file) { return file.path == path; });
   if (!asked && !path.empty()) read_unasked(process, exe, "program");
@@ -315,14 +313,20 @@ void CodeCapture::executed(const AuditEvent& event) {
   Process* process = processes_.of(event);
   if (!process) return;
   const bool late = process->ended || process->executions_due > 1;
-  if (!late) process->argv = event.argv;
+  std::vector<std::string> argv = event.argv;
+  Language language = language_of(event.exe, argv.empty() ? "" : argv[0]);
+  const bool loader = language == Language::kLoader;
+  see_through_loader(language, argv);
+  if (!late) process->argv = argv;
   observed::Exec exec;
   exec.pid = event.pid;
   exec.at_us = event.at_ms * 1000;
   exec.uid = event.uid;
   exec.gid = event.gid;
   exec.file = event.exe;
-  if (exec.file.ends_with(" (deleted)")) exec.file.resize(exec.file.size() - 10);
+  const bool called_so = std::any_of(process->files.begin(), process->files.end(),
+                                     [&](const ExecutedFile& one) { return one.path == exec.file; });
+  if (exec.file.ends_with(" (deleted)") && !called_so) exec.file.resize(exec.file.size() - 10);
   if (exec.file.starts_with(std::string(kRoot) + "/")) exec.file.erase(0, sizeof kRoot - 1);
   exec.cwd = event.cwd;
   if (exec.cwd.starts_with(std::string(kRoot) + "/")) exec.cwd.erase(0, sizeof kRoot - 1);
@@ -333,15 +337,22 @@ void CodeCapture::executed(const AuditEvent& event) {
     exec.from_image = file->from_image;
     exec.content = file->captured.content;
   }
-  const Language language = language_of(exec.file, event.argv.empty() ? "" : event.argv[0]);
   if (!late && !process->known) process->executable = exec.file;
   processes_.told_executed(*process, exec);
   if (process->hidden) return;
-  const CodeArguments arguments = code_arguments(language, event.argv);
+  const CodeArguments arguments = code_arguments(language, argv);
   for (const std::string& text : arguments.commands)
     tell(*process, "command", "", exec.file, contents_.of_bytes(text), 0);
+  if (!late && language != Language::kNone)
+    for (const std::string& text : code_variables(event.pid))
+      tell(*process, "command", "", exec.file, contents_.of_bytes(text), 0);
   if (!late) read_unwatched(*process, arguments);
-  if (reads_programs(language)) input_.decided(*process, arguments, late);
+  if (!reads_programs(language)) return;
+  if (loader && !late) {  // nobody knew what it would load
+    input_.begins(process->pid);
+    input_.executed(process->pid);
+  }
+  input_.decided(*process, arguments, late);
 }
 
 // Files of which nobody asks: in anonymous memory, or where root mounted something later.

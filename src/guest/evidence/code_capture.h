@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "guest/evidence/audit_notice.h"
+#include "guest/evidence/code_readers.h"
 #include "guest/evidence/contents.h"
 #include "guest/evidence/file_watch.h"
 #include "guest/evidence/processes.h"
@@ -43,14 +44,13 @@ class CodeCapture {
   uint64_t take_lost();
 
  private:
-  using Inode = std::pair<uint64_t, uint64_t>;
-  struct Reader {
-    uint32_t pid = 0;
-    const char* how = nullptr;
-  };
   static constexpr size_t kMostFiles = 1u << 16;
+  static constexpr uint64_t kMostOpened = 1u << 20, kMostOpenedBytes = 64u << 20, kMostOpenedFiles = 10'000;
   static Inode inode_of(const struct stat& what) { return {what.st_dev, what.st_ino}; }
-  void written_while_open(const FileEvent& event);
+  void forget_readers(const Inode& inode);  // those that have ended, or run another program
+  bool has_room_for_opened(Process& process);
+  void say(Process& process, std::string how, std::string path, std::string interpreter, Captured captured,
+           uint32_t writer);
   void look_at(Process& process);
   void tell(Process& process, std::string how, std::string path, std::string interpreter, Captured captured,
             uint32_t writer);
@@ -65,7 +65,9 @@ class CodeCapture {
   ScriptInput& input_;
   AuditNotice& notice_;
   std::map<Inode, uint32_t> writers_;  // who wrote it last
-  std::map<Inode, Reader> readers_;    // who opened it last, as code
+  CodeReaders readers_;
+  uint64_t opened_bytes_ = 0, opened_files_ = 0;
+  bool opened_full_ = false;  // and said so
   uint64_t lost_ = 0;
 };
 

@@ -208,9 +208,10 @@ class Collector {
       any = true;
       // What a thread used is told before its end is.
       if (event->kind == ProcEvent::Kind::kExit) take_costs();
-      if (event->kind == ProcEvent::Kind::kExit && event->pid == event->thread) input_.ends(event->pid);
+      if (processes_.is_last(*event)) input_.ends(event->pid);
       processes_.take(*event);
       if (event->kind != ProcEvent::Kind::kExec) continue;
+      input_.executed(event->pid);
       if (Process* process = processes_.find(event->pid)) code_.runs(*process);
     }
     take_costs();

@@ -15,12 +15,13 @@ Result<void> Contents::choose_key() {
   return {};
 }
 
-Captured Contents::of_file(int fd, uint64_t size) {
+Captured Contents::of_file(int fd, uint64_t size, uint64_t most) {
+  most = std::min<uint64_t>(most, channel::observed::kMostContent);
   std::string bytes;
   Captured captured;
   char piece[64 << 10];
-  while (bytes.size() < channel::observed::kMostContent) {
-    const size_t want = std::min<size_t>(sizeof piece, channel::observed::kMostContent - bytes.size());
+  while (bytes.size() < most) {
+    const size_t want = std::min<size_t>(sizeof piece, most - bytes.size());
     const ssize_t got = ::pread(fd, piece, want, static_cast<off_t>(bytes.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {

@@ -25,7 +25,8 @@ class Contents {
   Result<void> choose_key();
   // Of an open file. It is read each time: nothing that the kernel says of a file tells whether somebody has
   // written to it through shared memory.
-  Captured of_file(int fd, uint64_t size);
+  // At most `most` bytes of it, and kMostContent.
+  Captured of_file(int fd, uint64_t size, uint64_t most);
   Captured of_bytes(std::string_view bytes);
 
  private:

@@ -135,10 +135,12 @@ void FileWatch::ignore_opens(int fd) {
 }
 
 void FileWatch::leave_alone(const std::string& path) {
-  (void)::fanotify_mark(
-      group_.get(),
-      FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_DONT_FOLLOW,
-      FAN_OPEN_PERM | FAN_CLOSE_WRITE, AT_FDCWD, path.c_str());
+  const UniqueFd pipe(::open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+  struct stat what{};
+  // It may be another file by now, or have been another one all the time.
+  if (!pipe.valid() || ::fstat(pipe.get(), &what) != 0 || !S_ISFIFO(what.st_mode)) return;
+  (void)::fanotify_mark(group_.get(), FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY,
+                        FAN_OPEN_PERM | FAN_CLOSE_WRITE, AT_FDCWD, descriptor(pipe.get()).c_str());
 }
 
 Result<void> watch_place(int group, const char* path) {
@@ -164,14 +166,31 @@ size_t marks_of(int group, dev_t device) {
   return count;
 }
 
-std::string place_of(int fd) {
+namespace {
+
+// Whether the name is the kernel's " (deleted)", or the file is really called so.
+bool was_removed(const std::string& link, const std::string& name) {
+  struct stat open{}, named{};
+  const std::string ours = name.starts_with(std::string(kRoot) + "/") ? name : kRoot + name;
+  return ::stat(link.c_str(), &open) != 0 || ::lstat(ours.c_str(), &named) != 0 ||
+         named.st_ino != open.st_ino || named.st_dev != open.st_dev;
+}
+
+}  // namespace
+
+std::string place_at(const std::string& link) {
   char target[PATH_MAX];
-  const ssize_t length = ::readlink(descriptor(fd).c_str(), target, sizeof target);
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
   if (length <= 0 || static_cast<size_t>(length) >= sizeof target) return "";
   std::string place(target, static_cast<size_t>(length));
-  if (place.ends_with(kDeleted)) place.resize(place.size() - (sizeof kDeleted - 1));
+  if (place.ends_with(kDeleted) && was_removed(link, place))
+    place.resize(place.size() - (sizeof kDeleted - 1));
   if (place.starts_with(std::string(kRoot) + "/")) place.erase(0, sizeof kRoot - 1);
   return place;
+}
+
+std::string place_of(int fd) {
+  return place_at(descriptor(fd));
 }
 
 }  // namespace firestop::guest

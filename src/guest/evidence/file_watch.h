@@ -65,7 +65,10 @@ Result<void> watch_file(int group, int fd);
 // How many files of the device are watched so, or left out; SIZE_MAX when that cannot be told.
 size_t marks_of(int group, dev_t device);
 
-// Where an open file lies as the container sees it, without " (deleted)"; "" when that cannot be told.
+// Where an open file lies as the container sees it, without the " (deleted)" that the kernel puts behind the
+// name of one that was removed; "" when that cannot be told.
 std::string place_of(int fd);
+// The same for a link in /proc.
+std::string place_at(const std::string& link);
 
 }  // namespace firestop::guest

@@ -46,6 +46,8 @@ bool is_version(std::string_view text) {
 }
 
 Language by_name(std::string_view name) {
+  constexpr std::string_view kMachine = "-x86_64-linux-gnu";  // perl5.36-x86_64-linux-gnu
+  if (name.ends_with(kMachine)) name.remove_suffix(kMachine.size());
   if (name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so")
     return Language::kLoader;
   for (const Name& known : kNames) {
@@ -63,7 +65,11 @@ struct Options {
   std::string_view file;      // the same, and is a file with code
   std::string_view value;     // the same, and is something else
   std::string_view attached;  // letters that take the rest of the word, if there is any, and nothing else
-  std::vector<std::string_view> text_words, file_words, value_words;  // "--eval": also "--eval=..."
+  std::string_view module;    // as `value`; behind it are the program's arguments, and it may read more code
+  std::string_view interactive;  // letters: reads code from stdin whatever else there is
+  std::vector<std::string_view> text_words, file_words,
+      value_words;  // "--eval": also "--eval=...", "--ev=..."
+  std::vector<std::string_view> interactive_words;
   bool text_ends = false;     // after program text come the program's own arguments
   bool file_is_text = false;  // without options, the first word is program text (awk)
   bool positional = true;     // the first word that is no option is a file with code
@@ -88,7 +94,7 @@ class Walk {
         long_option(word);
       } else if (word.starts_with('-')) {
         letters(word);
-      } else {
+      } else if (options_.positional || options_.file_is_text) {
         break;
       }
     }
@@ -120,12 +126,18 @@ class Walk {
   static bool among(const std::vector<std::string_view>& words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   }
+  // Also cut short, as getopt_long(3) has it.
+  static bool among_long(const std::vector<std::string_view>& words, std::string_view word) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view one) { return word.size() > 3 && one.starts_with(word); });
+  }
   void long_option(std::string_view word) {
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
-    std::vector<std::string>* into = among(options_.text_words, name)   ? &out_.commands
-                                     : among(options_.file_words, name) ? &out_.files
-                                                                        : nullptr;
+    std::vector<std::string>* into = among_long(options_.text_words, name)   ? &out_.commands
+                                     : among_long(options_.file_words, name) ? &out_.files
+                                                                             : nullptr;
+    if (among_long(options_.interactive_words, name)) out_.from_stdin = true;
     if (into && equals != std::string_view::npos)
       take(*into, std::string(word.substr(equals + 1)));
     else if (into)
@@ -142,6 +154,11 @@ class Walk {
       std::vector<std::string>* into = is_in(options_.text)   ? &out_.commands
                                        : is_in(options_.file) ? &out_.files
                                                               : nullptr;
+      if (is_in(options_.interactive)) out_.from_stdin = true;
+      if (is_in(options_.module)) {
+        out_.from_stdin = found_ = over_ = true;
+        return;
+      }
       if (into || is_in(options_.value)) {
         const std::string rest(word.substr(i + 1));
         if (into && !rest.empty()) return take(*into, rest);
@@ -160,6 +177,15 @@ class Walk {
   CodeArguments out_;
 };
 
+// What bash takes with one dash, too.
+bool is_long_option(std::string_view word) {
+  constexpr std::string_view kWords[] = {"-norc",       "-noprofile",    "-noediting",       "-posix",
+                                         "-login",      "-verbose",      "-debug",           "-debugger",
+                                         "-help",       "-version",      "-wordexp",         "-protected",
+                                         "-restricted", "-dump-strings", "-dump-po-strings", "-pretty-print"};
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
+
 // sh -c: the text is the first word that is no option, wherever "c" stands among them; -s: stdin.
 CodeArguments shell_arguments(const std::vector<std::string>& argv) {
   CodeArguments out;
@@ -171,15 +197,16 @@ CodeArguments shell_arguments(const std::vector<std::string>& argv) {
       ++at;
       break;
     }
-    if (word == "--rcfile" || word == "--init-file") {
+    const std::string_view name = std::string_view(word).substr(word.starts_with("--") ? 1 : 0);
+    if (name == "-rcfile" || name == "-init-file") {
       if (++at < argv.size()) out.files.push_back(argv[at]);
       continue;
     }
-    if (word.starts_with("--")) continue;
+    if (word.starts_with("--") || is_long_option(name)) continue;
     if (word.size() < 2 || (word[0] != '-' && word[0] != '+')) break;
     for (size_t i = 1; i < word.size(); ++i) {
       if (word[0] == '-' && word[i] == 'c') text = true;
-      if (word[0] == '-' && word[i] == 's') standard = true;
+      if (word[i] == 's') standard = true;
       if (word[i] == 'o' || word[i] == 'O') ++at;  // -o name
     }
   }
@@ -197,25 +224,26 @@ Options options_of(Language language) {
   Options o;
   switch (language) {
     case Language::kPython:
-      o.text = "c", o.value = "mWXQ", o.text_ends = true;
+      o.text = "c", o.value = "WXQ", o.module = "m", o.interactive = "i", o.text_ends = true;
       o.value_words = {"--check-hash-based-pycs"};
       break;
     case Language::kNode:
       o.text_words = {"-e", "--eval", "-p", "--print", "-pe", "eval"};
       o.file_words = {"-r", "--require", "--import", "--loader", "--experimental-loader"};
       o.value_words = {"-C", "--conditions", "--input-type", "--env-file"};
+      o.interactive = "i", o.interactive_words = {"--interactive"};
       break;
     case Language::kPerl:
-      o.text = "eE", o.value = "I", o.attached = "iMmFCDxdV";
+      o.text = "eE", o.value = "I", o.attached = "iMmFCDxdV", o.interactive = "d";
       break;
     case Language::kRuby:
       o.text = "e", o.value = "IrCEX", o.attached = "iFKTWx";
       break;
     case Language::kPhp:
-      o.text = "rBRE", o.file = "fF", o.value = "dcztS";
+      o.text = "rBRE", o.file = "fF", o.value = "dcztS", o.interactive = "a";
       break;
     case Language::kLua:
-      o.text = "e", o.value = "l";
+      o.text = "e", o.value = "l", o.interactive = "i";
       break;
     case Language::kTcl:
       o.text = "c", o.file = "f";
@@ -308,20 +336,23 @@ CodeArguments code_arguments(Language language, const std::vector<std::string>& 
     return Walk(options, rest).run();
   }
   const Options options = options_of(language);
-  CodeArguments out = Walk(options, argv).run();
-  if (language == Language::kPython)  // python3 -m module: no text, no file, no stdin
-    for (size_t i = 1; i < argv.size() && argv[i].starts_with('-') && argv[i] != "-"; ++i)
-      if (!argv[i].starts_with("--") && argv[i].find('m') != std::string::npos &&
-          argv[i].find('c') == std::string::npos)
-        return {};
-  return out;
+  return Walk(options, argv).run();
+}
+
+void see_through_loader(Language& language, std::vector<std::string>& argv) {
+  if (language != Language::kLoader) return;
+  const CodeArguments arguments = code_arguments(language, argv);
+  if (arguments.files.empty()) return;
+  const auto program = std::find(argv.begin(), argv.end(), arguments.files.back());
+  const Language of_program = language_of(*program, *program);
+  if (of_program == Language::kNone || of_program == Language::kLoader) return;
+  language = of_program;
+  argv.erase(argv.begin(), program);
 }
 
 bool reads_programs(Language language) {
   switch (language) {
     case Language::kNone:
-    case Language::kAwk:
-    case Language::kSed:
     case Language::kJava:
     case Language::kLoader:
     case Language::kOther:

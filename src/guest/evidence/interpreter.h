@@ -40,6 +40,10 @@ struct CodeArguments {
 };
 CodeArguments code_arguments(Language language, const std::vector<std::string>& argv);
 
+// A program that is handed to the loader (ld.so PROGRAM ARGUMENT...) is what runs: its language, and its
+// words.
+void see_through_loader(Language& language, std::vector<std::string>& argv);
+
 // Whether programs in it may come by a pipe or a terminal.
 bool reads_programs(Language language);
 

@@ -26,6 +26,7 @@ TEST(Interpreter, IsToldByItsNameWhateverItsVersion) {
                         {"/usr/bin/pypy3", "pypy3", Language::kPython},
                         {"/usr/local/bin/node", "node", Language::kNode},
                         {"/usr/bin/perl5.36.0", "perl", Language::kPerl},
+                        {"/usr/bin/perl5.36-x86_64-linux-gnu", "perl", Language::kPerl},
                         {"/usr/bin/ruby3.1", "ruby", Language::kRuby},
                         {"/usr/bin/php8.2", "php", Language::kPhp},
                         {"/usr/bin/lua5.4", "lua", Language::kLua},
@@ -70,7 +71,18 @@ TEST(Interpreter, ArgumentsSayWhereTheCodeIs) {
       {Language::kPython, {"python3", "-W", "error", "-X", "dev", "x.py"}, {}, {"x.py"}, false},
       {Language::kPython, {"python3", "-u", "-"}, {}, {}, true},
       {Language::kPython, {"python3"}, {}, {}, true},
-      {Language::kPython, {"python3", "-m", "http.server"}, {}, {}, false},
+      {Language::kPython, {"python3", "-m", "http.server"}, {}, {}, true},  // or the one named "code"
+      {Language::kPython, {"python3", "-Ximporttime"}, {}, {}, true},
+      {Language::kPython, {"python3", "-Wignore::ImportWarning", "x"}, {}, {"x"}, false},
+      {Language::kPython, {"python3", "-i", "-c", "pass"}, {"pass"}, {}, true},
+      {Language::kPython, {"python3", "-i", "x.py"}, {}, {"x.py"}, true},
+      {Language::kShell, {"bash", "-norc"}, {}, {}, true},
+      {Language::kShell, {"bash", "-rcfile", "rc", "x"}, {}, {"rc", "x"}, false},
+      {Language::kShell, {"bash", "+s", "x"}, {}, {}, true},
+      {Language::kAwk, {"awk", "-f", "-"}, {}, {}, true},
+      {Language::kSed, {"sed", "file", "-f", "-"}, {}, {}, true},
+      {Language::kSed, {"sed", "--fil=x.sed", "file"}, {}, {"x.sed"}, false},
+      {Language::kPerl, {"perl", "-d", "-e", "0"}, {"0"}, {}, true},
       {Language::kNode, {"node", "x.js", "-e", "y"}, {}, {"x.js"}, false},
       {Language::kNode, {"node", "-e", "1+1"}, {"1+1"}, {}, false},
       {Language::kNode, {"node", "--eval=1+1"}, {"1+1"}, {}, false},
@@ -105,6 +117,21 @@ TEST(Interpreter, ArgumentsSayWhereTheCodeIs) {
     EXPECT_EQ(got.commands, row.commands) << line;
     EXPECT_EQ(got.files, row.files) << line;
     EXPECT_EQ(got.from_stdin, row.from_stdin) << line;
+  }
+}
+
+TEST(Interpreter, TheLoaderIsSeenThrough) {
+  Language language = Language::kLoader;
+  Words argv = {"ld.so", "--library-path", "lib", "/usr/bin/dash", "x.sh", "y"};
+  see_through_loader(language, argv);
+  EXPECT_EQ(language, Language::kShell);
+  EXPECT_EQ(argv, (Words{"/usr/bin/dash", "x.sh", "y"}));
+  for (const Words& other : std::vector<Words>{{"ld.so"}, {"ld.so", "--list"}, {"ld.so", "./own", "x"}, {}}) {
+    language = Language::kLoader;
+    argv = other;
+    see_through_loader(language, argv);
+    EXPECT_EQ(language, Language::kLoader);
+    EXPECT_EQ(argv, other);
   }
 }
 

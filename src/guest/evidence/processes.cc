@@ -37,17 +37,24 @@ void Processes::take(const ProcEvent& event) {
   if (event.kind == ProcEvent::Kind::kFork) return forked(event);
   Process* process = find(event.pid);
   if (!process) return;
-  if (event.kind == ProcEvent::Kind::kThread) ++process->threads;
+  if (event.kind == ProcEvent::Kind::kThread) process->threads.insert(event.thread);
   if (event.kind == ProcEvent::Kind::kExit) thread_ended(event);
   if (event.kind == ProcEvent::Kind::kExec) {
     ++process->executions_due;
+    process->program = ++programs_;
     process->known = false;
     process->executable.clear();
     process->argv.clear();
     process->told.clear();
-    // The kernel has ended all other threads, and told of it before.
-    process->threads = 1;
+    process->threads = {process->pid};  // the kernel has ended all others
+    process->executed_at_ns = event.at_ns;
   }
+}
+
+bool Processes::is_last(const ProcEvent& event) {
+  const Process* process = find(event.pid);
+  return event.kind == ProcEvent::Kind::kExit && process && event.at_ns >= process->executed_at_ns &&
+         process->threads.size() == 1 && process->threads.contains(event.thread);
 }
 
 void Processes::forked(const ProcEvent& event) {
@@ -58,9 +65,11 @@ void Processes::forked(const ProcEvent& event) {
   known_[event.pid] = true;
   auto process = std::make_unique<Process>();
   process->pid = event.pid;
+  process->threads = {event.pid};
   process->parent = event.parent;
   process->hidden = !parent;
   if (parent) {  // until it executes something, it is what its parent is
+    process->program = parent->program;
     process->known = parent->known;
     process->executable = parent->executable;
     process->image_program = parent->image_program;
@@ -75,12 +84,12 @@ void Processes::forked(const ProcEvent& event) {
 void Processes::thread_ended(const ProcEvent& event) {
   const auto found = running_.find(event.pid);
   Process& process = *found->second;
-  if (process.threads > 0) --process.threads;
+  if (event.at_ns < process.executed_at_ns || process.threads.erase(event.thread) == 0) return;
   if (event.thread == event.pid) {
     process.exit.pid = event.pid;
     process.exit.status = static_cast<int>(event.status);
   }
-  if (process.threads > 0) return;
+  if (!process.threads.empty()) return;
   process.ended = true;
   process.ended_at_us = wall_us(event.at_ns);
   process.ended_seen_ms = clock_ns(CLOCK_MONOTONIC) / 1'000'000;

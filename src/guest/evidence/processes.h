@@ -40,6 +40,7 @@ struct Process {
   std::deque<ExecutedFile> files;  // executed last, the newest at the back; at most kMostFiles
   static constexpr size_t kMostFiles = 32;
 
+  uint64_t program = 0;  // another number for each execution
   // Of the program that runs now; looked up when it is first needed.
   bool known = false;
   std::string executable;
@@ -54,13 +55,12 @@ struct Process {
     if (told.size() < kMostTold) told.emplace(inode, content);
     return true;
   }
-  bool has_told(uint64_t inode) const {
-    const auto at = told.lower_bound({inode, 0});
-    return at != told.end() && at->first == inode;
-  }
 
   uint32_t executions_due = 0;  // seen by the connector, not yet by audit
-  uint32_t threads = 1;
+  // Their numbers. A thread's end may be told after the execution that ended it, by its own number or by the
+  // one that the executing thread had: then it is none of these, or older than the execution.
+  std::set<uint32_t> threads;
+  uint64_t executed_at_ns = 0;
   bool ended = false;
   int64_t ended_at_us = 0, ended_seen_ms = 0;
   channel::observed::Exit exit;
@@ -72,6 +72,8 @@ class Processes {
   explicit Processes(Teller& teller) : teller_(teller) {}
 
   void take(const ProcEvent& event);
+  // Whether it is the end of a process's last thread.
+  bool is_last(const ProcEvent& event);
   // False: of no process that is known yet.
   bool take(const TaskCost& cost);
   // Of an execution: its process, if it is of the container. Say it with `told_executed`.
@@ -101,7 +103,7 @@ class Processes {
   std::map<uint32_t, std::unique_ptr<Process>> running_;
   std::list<std::unique_ptr<Process>> ended_;
   std::vector<bool> known_;  // by pid, of which there are at most 4 million
-  uint64_t lost_executions_ = 0, lost_costs_ = 0;
+  uint64_t lost_executions_ = 0, lost_costs_ = 0, programs_ = 0;
 };
 
 }  // namespace firestop::guest

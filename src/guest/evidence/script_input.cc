@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "channel/observation.h"
+#include "guest/evidence/lookup.h"
 
 namespace firestop::guest {
 namespace {
@@ -36,9 +38,16 @@ std::string target(const std::string& link) {
   return length > 0 ? std::string(text, static_cast<size_t>(length)) : std::string();
 }
 
+// A character device that is not the memory's (null, zero, random, ...).
+bool is_terminal(const struct stat& what) {
+  constexpr unsigned kMemory = 1;
+  return S_ISCHR(what.st_mode) && major(what.st_rdev) != kMemory;
+}
+
 bool is_stream(const std::string& link) {
   struct stat what{};  // of a pipe with a name, the link is its path
-  return ::stat(link.c_str(), &what) == 0 && (S_ISFIFO(what.st_mode) || S_ISSOCK(what.st_mode));
+  return ::stat(link.c_str(), &what) == 0 &&
+         (S_ISFIFO(what.st_mode) || S_ISSOCK(what.st_mode) || is_terminal(what));
 }
 
 // It has ended, be it waited for or not.
@@ -63,12 +72,12 @@ bool names_stream(const CodeArguments& arguments) {
   });
 }
 
-// Or for a pipe with a name.
+// Or for a pipe with a name, or a terminal.
 bool names_pipe(uint32_t pid, const CodeArguments& arguments) {
   return std::any_of(arguments.files.begin(), arguments.files.end(), [pid](const std::string& word) {
-    const std::string from = "/proc/" + std::to_string(pid) + (word.starts_with('/') ? "/root" : "/cwd/");
+    const UniqueFd found = find_inside(pid, word);
     struct stat what{};
-    return ::stat((from + word).c_str(), &what) == 0 && S_ISFIFO(what.st_mode);
+    return found.valid() && ::fstat(found.get(), &what) == 0 && (S_ISFIFO(what.st_mode) || is_terminal(what));
   });
 }
 
@@ -100,11 +109,10 @@ std::string ScriptInput::prepare(const Btf& types, const Wakeup& wakeup) {
 }
 
 void ScriptInput::begins(uint32_t pid) {
-  if (readers_.size() >= kMostReaders) {
+  if (readers_.size() >= kMostReaders || next_.size() >= kMostReaders) {
     ++lost_;
     return;
   }
-  ends(pid);
   Reader reader;
   const std::string link = descriptors_of(pid) + "0";
   struct stat what{};
@@ -112,15 +120,31 @@ void ScriptInput::begins(uint32_t pid) {
   if (there && S_ISREG(what.st_mode)) reader.file = duplicate(pid, 0);
   reader.typed = there && S_ISCHR(what.st_mode) && target(link) != "/dev/null";
   reader.all = has_other_streams(pid);
-  const bool stream = there && (S_ISFIFO(what.st_mode) || S_ISSOCK(what.st_mode));
-  if (reader.all || stream || reader.typed)
+  reader.stream = there && (S_ISFIFO(what.st_mode) || S_ISSOCK(what.st_mode));
+  if (reader.all || reader.stream || reader.typed)
     probe_.watch(pid, reader.all ? InputProbe::What::kAll : InputProbe::What::kStandardInput);
-  readers_[pid] = std::move(reader);
+  next_[pid] = std::move(reader);
+}
+
+void ScriptInput::no_interpreter(uint32_t pid) {
+  if (next_.erase(pid) > 0 && !readers_.contains(pid)) probe_.forget(pid);
+}
+
+void ScriptInput::executed(uint32_t pid) {
+  auto next = next_.extract(pid);
+  ends(pid);
+  if (next.empty()) return;
+  const Reader& reader = next.mapped();
+  if (reader.all || reader.stream || reader.typed)  // ends() has forgotten it
+    probe_.watch(pid, reader.all ? InputProbe::What::kAll : InputProbe::What::kStandardInput);
+  readers_.insert(std::move(next));
 }
 
 void ScriptInput::tell_rest(Process& process, Reader& reader) {
   if (reader.file.valid()) {
     reader.bytes = rest_of(reader.file.get());
+    reader.total = reader.bytes.size();
+    reader.cut = reader.total >= channel::observed::kMostContent;
     reader.file.reset();
   }
   // That it was cut is told also where the part before was the last that there was room for.
@@ -204,6 +228,7 @@ void ScriptInput::tell_due() {
 }
 
 void ScriptInput::ends(uint32_t pid) {
+  no_interpreter(pid);
   if (!readers_.contains(pid)) return;
   take();
   auto found = readers_.find(pid);

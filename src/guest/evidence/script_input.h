@@ -27,9 +27,12 @@ class ScriptInput {
   bool works() const { return probe_.works(); }
   int fd() const { return probe_.fd(); }
 
-  // An interpreter is about to be executed, with the descriptors that the process has now. What it reads is
-  // kept until it is known whether it is its program.
+  // An interpreter is about to be executed, with the descriptors that the process has now; or something else.
   void begins(uint32_t pid);
+  void no_interpreter(uint32_t pid);
+  // It was executed. What an interpreter reads from now on is kept until it is known whether it is its
+  // program.
+  void executed(uint32_t pid);
   // Its arguments are known; `late`: the process has ended since, or runs something else.
   void decided(Process& process, const CodeArguments& arguments, bool late);
   // Takes what was read.
@@ -44,7 +47,7 @@ class ScriptInput {
   static constexpr size_t kMostBytes = 1u << 20;  // of a process's program
   static constexpr size_t kMostPart = 256u << 10;
   struct Reader {
-    bool decided = false, typed = false, all = false, cut = false, cut_told = false;
+    bool decided = false, typed = false, stream = false, all = false, cut = false, cut_told = false;
     UniqueFd file;  // standard input, when it is a file
     int64_t since_ms = 0;
     size_t total = 0;
@@ -60,6 +63,7 @@ class ScriptInput {
   Tell tell_;
   InputProbe probe_;
   std::map<uint32_t, Reader> readers_;
+  std::map<uint32_t, Reader> next_;               // of executions that may yet fail
   std::deque<std::pair<uint32_t, Reader>> late_;  // went before their arguments were known
   uint64_t lost_ = 0;
 };
