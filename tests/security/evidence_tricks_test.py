@@ -284,7 +284,8 @@ class Tricks(SandboxTest):
         key = name if alone else ""
         if key not in self.shared:
             self.manifest(MANIFEST % 1)
-            self.repository({name: code.format(name).encode() for name, (code, _) in CODE.items()} | {"work": driver()})
+            if not (self.work / ".git").exists():
+                self.repository({name: code.format(name).encode() for name, (code, _) in CODE.items()} | {"work": driver()})
             together = [one for one in [*CODE, *OTHERS] if one not in ALONE]
             done = self.firestop("run", "--", "python3", "/workspace/repo/work", *([name] if alone else together), status=None)
             [folder] = sorted((self.state / "firestop" / "runs").glob("*/evidence"))[-1:]

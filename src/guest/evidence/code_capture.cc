@@ -88,8 +88,8 @@ bool is_named(uint32_t pid, const std::vector<std::string>& words, const std::st
   });
 }
 
-// The call that a process waits in. It was
-// interrupted on its way to waiting, by us: it is given a moment to come there.
+// The call that a process waits in. It was interrupted on its way to waiting, by us: it is given a moment to
+// come there.
 std::string call_of(uint32_t pid) {
   for (useconds_t wait = 50; wait <= 3200; wait *= 2) {
     const auto text = read_kernel_file(proc(pid, "syscall"));
