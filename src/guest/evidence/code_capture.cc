@@ -28,6 +28,7 @@ namespace {
 
 namespace observed = channel::observed;
 constexpr size_t kHead = 4096;
+constexpr size_t kMostWords = 8u << 20;  // execve(2) takes 6 MiB of arguments and environment at most
 constexpr size_t kMostArgumentBytes = 24u << 10;  // of an Exec: base64 and a frame's length bound it
 
 int64_t now_us() {
@@ -119,7 +120,7 @@ bool opens_to_write_only(const Process& process) {
 std::vector<std::string> code_variables(uint32_t pid) {
   constexpr std::string_view kNames[] = {"BASH_FUNC_", "PERL5DB=", "PERL5OPT=", "RUBYOPT=", "NODE_OPTIONS="};
   std::vector<std::string> out;
-  const auto environment = read_file(proc(pid, "environ"), 4u << 20);
+  const auto environment = read_file(proc(pid, "environ"), kMostWords);
   if (!environment) return out;
   for (std::string& variable : words_of(*environment))
     if (std::any_of(std::begin(kNames), std::end(kNames),
@@ -186,7 +187,8 @@ void CodeCapture::look_at(Process& process) {
   for (const ExecutedFile& file : process.files)
     if (file.path == process.executable) process.image_program = file.from_image;
   if (process.argv.empty())
-    if (const auto words = read_file(proc(process.pid, "cmdline"), 4u << 20)) process.argv = words_of(*words);
+    if (const auto words = read_file(proc(process.pid, "cmdline"), kMostWords))
+      process.argv = words_of(*words);
   process.language = language_of(process.executable, process.argv.empty() ? "" : process.argv[0]);
   see_through_loader(process.language, process.argv);
 }
